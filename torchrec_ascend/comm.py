@@ -293,6 +293,8 @@ class AscendPooledEmbeddingsAllToAll(PooledEmbeddingsAllToAll):
         device: where the splits' tensors live.
         callbacks: applied to the result of `wait()`, in order.
         codecs: quantised communication, as TorchRec's registry gives it.
+        dtype: of the embeddings on every rank. The lookup of a rank without tables answers in
+            float32, whatever the others do, and its peers would read its buffers wrongly.
     """
 
     def __init__(
@@ -302,6 +304,7 @@ class AscendPooledEmbeddingsAllToAll(PooledEmbeddingsAllToAll):
         device: torch.device | None = None,
         callbacks: list[Any] | None = None,
         codecs: QuantizedCommCodecs | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
         if splits.num_ranks != pg.size():
             raise ValueError(
@@ -314,6 +317,7 @@ class AscendPooledEmbeddingsAllToAll(PooledEmbeddingsAllToAll):
         self._dim_sum_per_rank_tensor = dims
         self._cumsum_dim_sum_per_rank_tensor = offsets
         self._splits = splits
+        self._dtype = dtype
         self._received = BufferPool()
         self._sent = BufferPool()
 
@@ -342,7 +346,7 @@ class AscendPooledEmbeddingsAllToAll(PooledEmbeddingsAllToAll):
             )
         request = PooledRequest(
             pg,
-            local_embs,
+            local_embs.to(self._dtype or local_embs.dtype),
             list(batch_size_per_rank),
             self._codecs,
             splits,

@@ -193,17 +193,22 @@ def loss_of(outputs: dict[str, Tensor], step: int) -> Tensor:
 
 
 def shard(
-    case: Case, sharder: EmbeddingBagCollectionSharder, model: Model | None = None
+    case: Case,
+    sharder: EmbeddingBagCollectionSharder,
+    model: nn.Module | None = None,
+    plan: dict[str, Any] | None = None,
+    lr: float = LR,
 ) -> DistributedModelParallel:
-    """`model` under DMP with the case's plan, fused SGD, and its weights as they were."""
+    """`model` (with an `ebc`) under DMP: the case's plan or another, and fused SGD."""
     from torchrec.distributed.comm import get_local_size
 
-    model = model or Model(case)
-    apply_optimizer_in_backward(torch.optim.SGD, model.ebc.parameters(), {"lr": LR})
+    model = model if model is not None else Model(case)
+    ebc: Any = model.ebc
+    apply_optimizer_in_backward(torch.optim.SGD, ebc.parameters(), {"lr": lr})
     world_size = dist.get_world_size()
-    plan = plans.construct_module_sharding_plan(
-        model.ebc,
-        shardings(case, world_size, get_local_size(world_size)),
+    module_plan = plans.construct_module_sharding_plan(
+        ebc,
+        plan or shardings(case, world_size, get_local_size(world_size)),
         sharder=sharder,
         local_size=get_local_size(world_size),
         world_size=world_size,
@@ -214,7 +219,7 @@ def shard(
         dmp = DistributedModelParallel(
             model,
             device=torch.device("cpu"),
-            plan=ShardingPlan({"ebc": plan}),
+            plan=ShardingPlan({"ebc": module_plan}),
             sharders=[sharder],
         )
     if type(sharder) is EmbeddingBagCollectionSharder:  # upstream draws new weights
@@ -248,8 +253,10 @@ class Trace:
     weights: list[tuple[str, Tensor, tuple[int, int]]]
 
 
-def train_sharded(case: Case, sharder: EmbeddingBagCollectionSharder) -> Trace:
-    dmp = shard(case, sharder)
+def train_sharded(
+    case: Case, sharder: EmbeddingBagCollectionSharder, plan: dict[str, Any] | None = None
+) -> Trace:
+    dmp = shard(case, sharder, plan=plan)
     # Data-parallel tables have no fused optimizer: one outside trains them.
     names = {
         f"ebc.embedding_bags.{table.name}.weight"

@@ -67,7 +67,8 @@ class World:
             if errors:  # the others may wait for the failed rank for ever
                 deadline = min(deadline, time.monotonic() + 10)
         if errors:
-            if len(errors) < self.size:
+            alive = all(process.is_alive() for process in self._processes)
+            if len(errors) < self.size or not alive:
                 self.stop()  # the ranks are no longer in step
             text = "\n".join(f"--- rank {r}\n{e}" for r, e in sorted(errors.items()))
             raise AssertionError(f"failed on ranks {sorted(errors)}:\n{text}")

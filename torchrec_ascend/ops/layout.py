@@ -6,6 +6,7 @@ recat and unrecat are inverse permutations, so each is the other's backward: wit
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,12 @@ def _check_dtype(op: str, name: str, dtype: torch.dtype) -> None:
         raise RuntimeError(
             f"{op}: {name} has dtype {dtype}, expected float32, float16, bfloat16 or float64"
         )
+
+
+def _check_device(op: str, name: str, tensor: Tensor, other: Tensor) -> None:
+    # A call that mixes devices, one of them meta, arrives here: PyTorch prefers the Meta kernel.
+    if tensor.device != other.device:
+        raise RuntimeError(f"{op}: {name} is on {tensor.device}, expected {other.device}")
 
 
 def _check_dims(op: str, name: str, dims: Sequence[int], columns: int) -> None:
@@ -38,8 +45,10 @@ def _recat_meta(
     _check_dtype("recat", "grad", grad.dtype)
     _check_dtype("recat", "dtype", dtype or grad.dtype)
     if grad.dim() not in (2, 3):
-        raise RuntimeError(f"recat: grad has shape {list(grad.shape)}, expected [B, sum(dims)]")
-    _check_dims("recat", "dims", dims, grad[0].numel() if grad.dim() == 3 else grad.shape[1])
+        raise RuntimeError(
+            f"recat: grad has shape {list(grad.shape)}, expected [B, sum(dims)] or [B, T, D]"
+        )
+    _check_dims("recat", "dims", dims, math.prod(grad.shape[1:]))
     return grad.new_empty(grad.numel(), dtype=dtype or grad.dtype)
 
 
@@ -48,13 +57,40 @@ def _unrecat_meta(
 ) -> Tensor:
     _check_dtype("unrecat", "flat", flat.dtype)
     _check_dtype("unrecat", "dtype", dtype or flat.dtype)
+    if flat.dim() != 1:
+        raise RuntimeError(f"unrecat: flat has shape {list(flat.shape)}, expected 1-D")
     _check_dims("unrecat", "dims", dims, sum(dims))
-    if flat.dim() != 1 or flat.shape[0] != batch_size * sum(dims):
+    if batch_size < 0:
+        raise RuntimeError(f"unrecat: batch_size is {batch_size}, expected >= 0")
+    if flat.shape[0] != batch_size * sum(dims):
         raise RuntimeError(
-            f"unrecat: flat has shape {list(flat.shape)}, expected "
-            f"[batch_size * sum(dims)] = [{batch_size} * {sum(dims)}]"
+            f"unrecat: flat has {flat.shape[0]} elements, expected batch_size * sum(dims) = "
+            f"{batch_size} * {sum(dims)} = {batch_size * sum(dims)}"
         )
     return flat.new_empty((batch_size, sum(dims)), dtype=dtype or flat.dtype)
+
+
+def _check_out(op: str, out: Tensor, expected: Tensor) -> Tensor:
+    _check_device(op, "out", out, expected)
+    if out.shape != expected.shape:
+        raise RuntimeError(
+            f"{op}: out has shape {list(out.shape)}, expected {list(expected.shape)}"
+        )
+    if not out.is_contiguous():
+        raise RuntimeError(f"{op}: out has strides {list(out.stride())}, expected contiguous")
+    return out
+
+
+def _recat_out_meta(
+    grad: Tensor, dims: Sequence[int], *, scale: float = 1.0, out: Tensor
+) -> Tensor:
+    _check_dtype("recat", "out", out.dtype)
+    return _check_out("recat", out, _recat_meta(grad, dims, dtype=out.dtype))
+
+
+def _unrecat_out_meta(flat: Tensor, dims: Sequence[int], batch_size: int, *, out: Tensor) -> Tensor:
+    _check_dtype("unrecat", "out", out.dtype)
+    return _check_out("unrecat", out, _unrecat_meta(flat, dims, batch_size, dtype=out.dtype))
 
 
 def _recat_setup(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Any, output: Any) -> None:
@@ -64,10 +100,13 @@ def _recat_setup(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Any, ou
 
 
 def _recat_backward(ctx: Any, grad_flat: Tensor) -> tuple[Tensor, None]:
-    rows = torch.ops.torchrec_ascend.unrecat(
-        grad_flat, ctx.dims, ctx.shape[0], dtype=ctx.dtype
-    ).view(ctx.shape)
-    return (rows if ctx.scale == 1.0 else rows * ctx.scale), None
+    # Scaled in the wider of the two dtypes: casting first could overflow what scale makes small.
+    scaled = ctx.scale != 1.0
+    dtype = torch.promote_types(ctx.dtype, grad_flat.dtype) if scaled else ctx.dtype
+    rows = torch.ops.torchrec_ascend.unrecat(grad_flat, ctx.dims, ctx.shape[0], dtype=dtype)
+    if scaled:
+        rows = (rows * ctx.scale).to(ctx.dtype)
+    return rows.view(ctx.shape), None
 
 
 def _unrecat_setup(
@@ -106,15 +145,52 @@ def _fbgemm_backward(ctx: Any, grad_flat: Tensor) -> tuple[Tensor | None, ...]:
     return grad_flat[batch * offsets + row * dims + column - offsets], None, None
 
 
-_FBGEMM = (
-    "fbgemm::recat_embedding_grad_output",
-    "fbgemm::recat_embedding_grad_output_mixed_D",
-    "fbgemm::recat_embedding_grad_output_mixed_D_batch",
-)
-
-
-def _fbgemm_meta(grad_output: Tensor, *dims: Any) -> Tensor:
+def _fbgemm_meta(grad_output: Tensor, num_features_per_rank: Sequence[int]) -> Tensor:
+    op = "recat_embedding_grad_output"
+    if grad_output.dim() != 3:
+        raise RuntimeError(
+            f"{op}: grad_output has shape {list(grad_output.shape)}, expected [B, T_global, D]"
+        )
+    total, expected = sum(num_features_per_rank), grad_output.shape[1]
+    _check_dims(op, "num_features_per_rank", num_features_per_rank, total)
+    if total != expected:
+        raise RuntimeError(
+            f"{op}: num_features_per_rank = {list(num_features_per_rank)} counts {total} features, "
+            f"grad_output has {expected}"
+        )
     return grad_output.new_empty(grad_output.numel())
+
+
+def _fbgemm_mixed_meta(grad_output: Tensor, dim_sum_per_rank: Sequence[int]) -> Tensor:
+    op = "recat_embedding_grad_output_mixed_D"
+    _check_matrix(op, grad_output)
+    _check_dims(op, "dim_sum_per_rank", dim_sum_per_rank, grad_output.shape[1])
+    return grad_output.new_empty(grad_output.numel())
+
+
+def _fbgemm_batch_meta(
+    grad_output: Tensor, dim_sum_per_rank: Tensor, cumsum_dim_sum_per_rank: Tensor
+) -> Tensor:
+    op = "recat_embedding_grad_output_mixed_D_batch"
+    _check_matrix(op, grad_output)
+    _check_device(op, "dim_sum_per_rank", dim_sum_per_rank, grad_output)
+    _check_device(op, "cumsum_dim_sum_per_rank", cumsum_dim_sum_per_rank, grad_output)
+    return grad_output.new_empty(grad_output.numel())
+
+
+def _check_matrix(op: str, grad_output: Tensor) -> None:
+    if grad_output.dim() != 2:
+        raise RuntimeError(
+            f"{op}: grad_output has shape {list(grad_output.shape)}, "
+            "expected [B, sum(dim_sum_per_rank)]"
+        )
+
+
+_FBGEMM_META = {
+    "fbgemm::recat_embedding_grad_output": _fbgemm_meta,
+    "fbgemm::recat_embedding_grad_output_mixed_D": _fbgemm_mixed_meta,
+    "fbgemm::recat_embedding_grad_output_mixed_D_batch": _fbgemm_batch_meta,
+}
 
 
 def register() -> None:
@@ -122,17 +198,15 @@ def register() -> None:
     library = torch.library
     library.register_fake("torchrec_ascend::recat", _recat_meta)
     library.register_fake("torchrec_ascend::unrecat", _unrecat_meta)
-    library.register_fake("torchrec_ascend::recat.out", lambda grad, dims, *, scale=1.0, out: out)
-    library.register_fake(
-        "torchrec_ascend::unrecat.out", lambda flat, dims, batch_size, *, out: out
-    )
+    library.register_fake("torchrec_ascend::recat.out", _recat_out_meta)
+    library.register_fake("torchrec_ascend::unrecat.out", _unrecat_out_meta)
     library.register_autograd("torchrec_ascend::recat", _recat_backward, setup_context=_recat_setup)
     library.register_autograd(
         "torchrec_ascend::unrecat", _unrecat_backward, setup_context=_unrecat_setup
     )
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
-    for op in _FBGEMM:
+    for op, meta in _FBGEMM_META.items():
         if not has_kernel(op, "Meta"):
-            library.register_fake(op, _fbgemm_meta)
+            library.register_fake(op, meta)
         if not has_kernel(op, "Autograd"):
             library.register_autograd(op, _fbgemm_backward, setup_context=_fbgemm_setup)

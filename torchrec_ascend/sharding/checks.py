@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
+from fbgemm_gpu.split_embedding_configs import SparseType
+from torchrec.distributed.embedding_sharding import EmbeddingShardingInfo
 from torchrec.distributed.embedding_types import EmbeddingComputeKernel
 from torchrec.distributed.types import ParameterSharding, ShardingType
 from torchrec.modules.embedding_configs import EmbeddingBagConfig, PoolingType
 from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
+
+from torchrec_ascend.device import lookup_output_dtypes
 
 # Kernels that hold a rank's rows as one dense table.
 _TABLE_KERNELS = {
@@ -35,14 +41,15 @@ def check_weighted_mean(configs: Sequence[EmbeddingBagConfig], is_weighted: bool
         )
 
 
-def check_row_shards(
+def check_shards(
     configs: Sequence[EmbeddingBagConfig], plan: Mapping[str, ParameterSharding]
 ) -> None:
-    """Raises ValueError where a plan leaves a rank without rows of a row-sharded table.
+    """Raises ValueError, on every rank, for a shard that fbgemm's lookup cannot hold.
 
-    fbgemm's lookup is wrong for a table without rows: the next table of that rank is silently not
-    trained (its backward takes tables that begin at one address for one), or the lookup fails on
-    that rank alone while the others wait.
+    A table without rows on a rank: the next table of that rank is silently not trained there (its
+    backward takes tables that begin at one address for one), or the lookup fails on that rank alone
+    while the others wait. Columns that are no multiple of 4: TorchRec asserts on the ranks that
+    hold them, while the others wait.
     """
     for config in configs:
         sharding = plan[config.name]
@@ -55,6 +62,36 @@ def check_row_shards(
                     f"{sharding.sharding_type} plan gives rank {rank} none; shard it table_wise or "
                     "data_parallel, or give it more rows than ranks"
                 )
+            is_dense = sharding.compute_kernel == EmbeddingComputeKernel.DENSE.value
+            if shard.shard_sizes[1] % 4 and not is_dense:
+                raise ValueError(
+                    f"table {config.name!r} has {config.embedding_dim} columns, and its "
+                    f"{sharding.sharding_type} plan gives rank {rank} {shard.shard_sizes[1]}; "
+                    "expected a multiple of 4"
+                )
+
+
+def output_dtype(sharding_infos: Sequence[EmbeddingShardingInfo]) -> torch.dtype:
+    """The dtype of the lookups' output over all ranks: float32 unless `fused_params` say else."""
+    dtypes = [
+        (info.fused_params or {}).get("output_dtype", SparseType.FP32).as_dtype()
+        for info in sharding_infos
+    ]
+    return functools.reduce(torch.promote_types, dtypes)
+
+
+def check_output_dtype(
+    sharding_infos: Sequence[EmbeddingShardingInfo], device: torch.device | None
+) -> None:
+    """Raises ValueError, on every rank, for an output dtype that the device's lookup lacks."""
+    allowed = lookup_output_dtypes(device)
+    for info in sharding_infos:
+        dtype = output_dtype([info])
+        if dtype not in allowed:
+            raise ValueError(
+                f"table {info.embedding_config.name!r} has output_dtype {dtype}, which the lookup "
+                f"on {device} lacks; expected one of {list(allowed)}"
+            )
 
 
 def trainable_plan(

@@ -29,7 +29,8 @@ from torchrec.sparse.tensor_dict import maybe_td_to_kjt
 
 from torchrec_ascend.sharding.checks import (
     BatchChecker,
-    check_row_shards,
+    check_output_dtype,
+    check_shards,
     check_weighted_mean,
     trainable_plan,
 )
@@ -87,7 +88,7 @@ class AscendShardedEmbeddingBagCollection(ShardedEmbeddingBagCollection):
         **kwargs: Any,
     ) -> None:
         check_weighted_mean(module.embedding_bag_configs(), module.is_weighted())
-        check_row_shards(module.embedding_bag_configs(), table_name_to_parameter_sharding)
+        check_shards(module.embedding_bag_configs(), table_name_to_parameter_sharding)
         super().__init__(module, table_name_to_parameter_sharding, env, **kwargs)
         self._has_mean_pooling_callback = False  # ours instead: _means
         self._means: list[RowShardedMean | None] = []
@@ -113,6 +114,7 @@ class AscendShardedEmbeddingBagCollection(ShardedEmbeddingBagCollection):
             return super().create_embedding_bag_sharding(
                 sharding_infos, env, device, permute_embeddings, qcomm_codecs_registry
             )
+        check_output_dtype(sharding_infos, device)
         kwargs: dict[str, Any] = {"qcomm_codecs_registry": qcomm_codecs_registry}
         if issubclass(sharding_class, CwPooledEmbeddingSharding):
             kwargs["permute_embeddings"] = permute_embeddings
@@ -181,7 +183,8 @@ class AscendEmbeddingBagCollectionSharder(EmbeddingBagCollectionSharder):
 
         Raises:
             ValueError: a MEAN table in a weighted collection; a rank left without rows of a table
-                sharded by rows; a shard on a rank that does not exist.
+                sharded by rows, or with columns that are no multiple of 4; a shard on a
+                rank that does not exist.
 
         Warns:
             UserWarning: the plan's compute kernel would train nothing.

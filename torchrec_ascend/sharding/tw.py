@@ -17,13 +17,20 @@ from torchrec.distributed.sharding.tw_sharding import (
 from torchrec.distributed.types import ShardingEnv
 
 from torchrec_ascend.comm import AscendPooledEmbeddingsAllToAll
+from torchrec_ascend.sharding.checks import output_dtype
 from torchrec_ascend.splits import RankSplits
 
 
 class AscendTwPooledEmbeddingDist(TwPooledEmbeddingDist):
     """Upstream's output dist with our all-to-all; the variable-batch one stays upstream's."""
 
-    def __init__(self, upstream: TwPooledEmbeddingDist, splits: RankSplits, codecs: Any) -> None:
+    def __init__(
+        self,
+        upstream: TwPooledEmbeddingDist,
+        splits: RankSplits,
+        dtype: torch.dtype,
+        codecs: Any,
+    ) -> None:
         super().__init__(
             pg=upstream._pg,
             dim_sum_per_rank=list(splits.dims),
@@ -33,13 +40,14 @@ class AscendTwPooledEmbeddingDist(TwPooledEmbeddingDist):
             qcomm_codecs_registry=codecs,
         )
         self._splits = splits
+        self._dtype = dtype
 
     def _create_output_dist_module(
         self, sharding_ctx: EmbeddingShardingContext | None = None
     ) -> None:
         super()._create_output_dist_module(sharding_ctx)
         self._dist = AscendPooledEmbeddingsAllToAll(
-            self._pg, self._splits, self._device, self._callbacks, self._codecs
+            self._pg, self._splits, self._device, self._callbacks, self._codecs, self._dtype
         )
 
 
@@ -51,6 +59,7 @@ class AscendTwOutputDist:
     ) -> None:
         super().__init__(sharding_infos, env, *args, **kw)  # type: ignore[call-arg]
         self._splits = RankSplits.from_sharding_infos(sharding_infos, env.world_size)
+        self._dtype = output_dtype(sharding_infos)
 
     def create_output_dist(
         self, device: torch.device | None = None
@@ -60,6 +69,7 @@ class AscendTwOutputDist:
         return AscendTwPooledEmbeddingDist(
             upstream,
             self._splits,
+            self._dtype,
             self.qcomm_codecs_registry,  # type: ignore[attr-defined]
         )
 

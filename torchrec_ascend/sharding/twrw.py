@@ -22,15 +22,17 @@ from torchrec.distributed.types import ShardingEnv
 
 from torchrec_ascend.comm import AscendPooledEmbeddingsAllToAll
 from torchrec_ascend.reduce_scatter import AscendPooledEmbeddingsReduceScatter
+from torchrec_ascend.sharding.checks import output_dtype
 from torchrec_ascend.splits import RankSplits
 
 
 class AscendCrossNodeDist:
     """Mixed into upstream's output dist: our reduce-scatter in the node, our all-to-all across."""
 
-    def __init__(self, splits: RankSplits, **kwargs: Any) -> None:
+    def __init__(self, splits: RankSplits, dtype: torch.dtype, **kwargs: Any) -> None:
         super().__init__(dim_sum_per_node=list(splits.dims), **kwargs)  # type: ignore[call-arg]
         self._splits = splits
+        self._dtype = dtype
 
     def _create_output_dist_modules(
         self: Any, sharding_ctx: EmbeddingShardingContext | None = None
@@ -43,6 +45,7 @@ class AscendCrossNodeDist:
             self._device,
             self._cross_dist.callbacks,  # grid: the permute callback
             self._cross_codecs,
+            self._dtype,
         )
 
 
@@ -59,6 +62,7 @@ class AscendCrossNodeSharding:
         self._splits = RankSplits.from_sharding_infos(
             sharding_infos, nodes._cross_pg.size(), nodes._intra_pg.size()
         )
+        self._dtype = output_dtype(sharding_infos)
 
     def create_output_dist(
         self: Any, device: torch.device | None = None
@@ -67,6 +71,7 @@ class AscendCrossNodeSharding:
         callbacks = getattr(upstream, "_callbacks", None)  # grid: the permute callback
         return self.dist_class(
             self._splits,
+            self._dtype,
             rank=self._rank,
             cross_pg=self._cross_pg,
             intra_pg=self._intra_pg,
