@@ -193,13 +193,14 @@ class BatchChecker:
         return features.permute([keys.index(key) for key in self._keys])
 
     def check_weights(self, features: Sequence[KeyedJaggedTensor]) -> None:
-        """After the input dist (a feature processor adds its weights there).
+        """After the input dist, by sharding (a feature processor adds its weights there).
 
         Raises:
             ValueError: a weighted module got a batch without weights.
         """
-        if self._is_weighted and any(f.weights_or_none() is None for f in features):
+        missing = [f.keys() for f in features if f.keys() and f.weights_or_none() is None]
+        if self._is_weighted and missing:
             raise ValueError(
                 f"rank {self._rank}: the collection has is_weighted=True and the batch has no "
-                "weights; build the KeyedJaggedTensor with weights"
+                f"weights for {missing[0]}; build the KeyedJaggedTensor with weights"
             )
