@@ -3,6 +3,7 @@
 #include <ATen/FunctionalTensorWrapper.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/library.h>
 
 namespace torchrec_ascend {
@@ -74,6 +75,18 @@ TORCH_LIBRARY_FRAGMENT(torchrec_ascend, m) {
 TORCH_LIBRARY_IMPL(torchrec_ascend, Functionalize, m) {
   m.impl("recat.out", &torchrec_ascend::recat_out_functional);
   m.impl("unrecat.out", &torchrec_ascend::unrecat_out_functional);
+}
+
+// The .out forms have no derivative: a backward through one raises, and does not lose the gradient.
+TORCH_LIBRARY_IMPL(torchrec_ascend, Autograd, m) {
+  m.impl("recat.out", torch::autograd::autogradNotImplementedFallback());
+  m.impl("unrecat.out", torch::autograd::autogradNotImplementedFallback());
+}
+
+// Writing to out counts as a new version of it: a backward that saved the old one raises.
+TORCH_LIBRARY_IMPL(torchrec_ascend, ADInplaceOrView, m) {
+  m.impl("recat.out", torch::autograd::autogradNotImplementedInplaceOrViewFallback());
+  m.impl("unrecat.out", torch::autograd::autogradNotImplementedInplaceOrViewFallback());
 }
 
 TORCH_LIBRARY_FRAGMENT(fbgemm, m) {

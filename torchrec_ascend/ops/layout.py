@@ -7,7 +7,7 @@ recat and unrecat are inverse permutations, so each is the other's backward: wit
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -186,7 +186,7 @@ def _check_matrix(op: str, grad_output: Tensor) -> None:
         )
 
 
-_FBGEMM_META = {
+_FBGEMM_META: dict[str, Callable[..., Tensor]] = {
     "fbgemm::recat_embedding_grad_output": _fbgemm_meta,
     "fbgemm::recat_embedding_grad_output_mixed_D": _fbgemm_mixed_meta,
     "fbgemm::recat_embedding_grad_output_mixed_D_batch": _fbgemm_batch_meta,

@@ -1,13 +1,14 @@
 // CPU kernels: checks, threads, and registration under torchrec_ascend:: and (where fbgemm has
 // none) fbgemm::. The copy loops are in recat_kernel.inc.
-#include <ATen/MemoryOverlap.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
 #include <atomic>
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "../recat_checks.h"
 #include "recat_kernel.h"
@@ -17,8 +18,11 @@ namespace {
 
 // Below this many output bytes the result stays in the caches, where its reader wants it.
 constexpr int64_t kDefaultStreamBytes = 4 << 20;
+// glibc maps an allocation above this anew each time (DEFAULT_MMAP_THRESHOLD_MAX, 64-bit): its pages
+// come zeroed, in the caches, and streaming past them costs more than it saves.
+constexpr int64_t kFreshPagesBytes = 32 << 20;
 // A thread's share of the source is at least this, so that starting it pays.
-constexpr int64_t kGrainBytes = 128 << 10;
+constexpr int64_t kGrainBytes = 512 << 10;
 
 std::atomic<const RecatKernels*> g_kernels{nullptr};
 std::atomic<int64_t> g_stream_bytes{kDefaultStreamBytes};
@@ -59,7 +63,10 @@ Dtype dtype_of(at::ScalarType dtype) {
   }
 }
 
-void launch(bool recat, RecatTask task, const at::Tensor& src, at::Tensor& dst) {
+enum class Output { given, allocated };
+
+void launch(
+    bool recat, RecatTask task, const at::Tensor& src, at::Tensor& dst, Output output) {
   if (dst.numel() == 0) {
     return;
   }
@@ -67,7 +74,9 @@ void launch(bool recat, RecatTask task, const at::Tensor& src, at::Tensor& dst) 
   task.dst = dst.mutable_data_ptr();
   task.src_dtype = dtype_of(src.scalar_type());
   task.dst_dtype = dtype_of(dst.scalar_type());
-  task.stream = static_cast<int64_t>(dst.nbytes()) >= g_stream_bytes.load();
+  const auto bytes = static_cast<int64_t>(dst.nbytes());
+  const bool fresh_pages = output == Output::allocated && bytes >= kFreshPagesBytes;
+  task.stream = bytes >= g_stream_bytes.load() && !fresh_pages;
   const auto run = recat ? kernels().recat : kernels().unrecat;
   const int64_t row_bytes = task.width * src.element_size();
   const int64_t grain = std::max<int64_t>(1, kGrainBytes / std::max<int64_t>(1, row_bytes));
@@ -76,8 +85,25 @@ void launch(bool recat, RecatTask task, const at::Tensor& src, at::Tensor& dst) 
   });
 }
 
+// Whether the memory from the first to the last element of each meets. Both have elements, and
+// strides >= 0 (as every tensor has).
+bool ranges_meet(const at::Tensor& a, const at::Tensor& b) {
+  const auto range = [](const at::Tensor& t) {
+    int64_t last = 0;
+    for (const auto d : c10::irange(t.dim())) {
+      last += (t.size(d) - 1) * t.stride(d);
+    }
+    const auto* begin = static_cast<const char*>(t.const_data_ptr());
+    return std::pair{begin, begin + (last + 1) * t.element_size()};
+  };
+  const auto [a_begin, a_end] = range(a);
+  const auto [b_begin, b_end] = range(b);
+  return std::less<>()(a_begin, b_end) && std::less<>()(b_begin, a_end);
+}
+
 void check_out(
-    const char* op, const at::Tensor& out, const at::Tensor& in, at::IntArrayRef expected) {
+    const char* op, const at::Tensor& out, const char* argument, const at::Tensor& in,
+    at::IntArrayRef expected) {
   check_dtype(op, "out", out.scalar_type());
   TORCH_CHECK(
       out.device() == in.device(), op, ": out is on ", out.device(), ", expected ", in.device());
@@ -85,7 +111,10 @@ void check_out(
       out.sizes() == expected, op, ": out has shape ", out.sizes(), ", expected ", expected);
   TORCH_CHECK(
       out.is_contiguous(), op, ": out has strides ", out.strides(), ", expected contiguous");
-  at::assert_no_overlap(out, in);
+  TORCH_CHECK(
+      out.numel() == 0 || !ranges_meet(out, in),
+      op, ": out at ", out.const_data_ptr(), " overlaps ", argument, " at ", in.const_data_ptr(),
+      ", expected memory of its own");
 }
 
 // [B, ...] -> [B, width] with unit stride along columns: free for the layouts autograd produces
@@ -100,7 +129,8 @@ at::Tensor as_rows(const char* op, const at::Tensor& grad) {
 }
 
 void recat_into(
-    const at::Tensor& rows, at::IntArrayRef dims, double scale, at::Tensor& out) {
+    const at::Tensor& rows, at::IntArrayRef dims, double scale, at::Tensor& out,
+    Output output = Output::allocated) {
   RecatTask task;
   task.dims = dims.data();
   task.num_ranks = static_cast<int64_t>(dims.size());
@@ -108,7 +138,7 @@ void recat_into(
   task.width = rows.size(1);
   task.row_stride = rows.stride(0);
   task.scale = scale;
-  launch(true, task, rows, out);
+  launch(true, task, rows, out, output);
 }
 
 at::Tensor recat(
@@ -127,12 +157,14 @@ at::Tensor& recat_out(
     const at::Tensor& grad, at::IntArrayRef dims, double scale, at::Tensor& out) {
   const at::Tensor rows = as_rows("recat", grad);
   check_width("recat", "dims", dims, checked_width("recat", "dims", dims), rows.size(1));
-  check_out("recat", out, grad, {rows.numel()});
-  recat_into(rows, dims, scale, out);
+  check_out("recat", out, "grad", grad, {rows.numel()});
+  recat_into(rows, dims, scale, out, Output::given);
   return out;
 }
 
-void unrecat_into(const at::Tensor& flat, at::IntArrayRef dims, at::Tensor& out) {
+void unrecat_into(
+    const at::Tensor& flat, at::IntArrayRef dims, at::Tensor& out,
+    Output output = Output::allocated) {
   const at::Tensor src = flat.contiguous();
   RecatTask task;
   task.dims = dims.data();
@@ -140,7 +172,7 @@ void unrecat_into(const at::Tensor& flat, at::IntArrayRef dims, at::Tensor& out)
   task.batch = out.size(0);
   task.width = out.size(1);
   task.row_stride = out.size(1);
-  launch(false, task, src, out);
+  launch(false, task, src, out, output);
 }
 
 int64_t check_flat(const at::Tensor& flat, at::IntArrayRef dims, int64_t batch_size) {
@@ -169,8 +201,8 @@ at::Tensor unrecat(
 at::Tensor& unrecat_out(
     const at::Tensor& flat, at::IntArrayRef dims, int64_t batch_size, at::Tensor& out) {
   const int64_t width = check_flat(flat, dims, batch_size);
-  check_out("unrecat", out, flat, {batch_size, width});
-  unrecat_into(flat, dims, out);
+  check_out("unrecat", out, "flat", flat, {batch_size, width});
+  unrecat_into(flat, dims, out, Output::given);
   return out;
 }
 

@@ -1,0 +1,170 @@
+"""TorchRec's DLRM models, sharded over the ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.optim import _apply_optimizer_in_backward as apply_optimizer_in_backward
+from torchrec.datasets.utils import Batch
+from torchrec.distributed.model_parallel import DistributedModelParallel
+from torchrec.distributed.planner import EmbeddingShardingPlanner, Topology
+from torchrec.distributed.planner.types import ParameterConstraints
+from torchrec.distributed.types import EmbeddingModuleShardingPlan, ShardingPlan
+from torchrec.models.dlrm import DLRM, DLRM_DCN, DLRM_Projection
+from torchrec.modules.embedding_configs import EmbeddingBagConfig, PoolingType
+from torchrec.modules.embedding_modules import EmbeddingBagCollection
+from torchrec.optim.rowwise_adagrad import RowWiseAdagrad
+from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
+
+from torchrec_ascend.dlrm.batch import Dataset
+from torchrec_ascend.dlrm.config import SHARDING_TYPES, Config, ConfigError
+from torchrec_ascend.dlrm.world import World
+from torchrec_ascend.sharding import AscendEmbeddingBagCollectionSharder
+
+TABLE_OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
+    "sgd": torch.optim.SGD,
+    "adagrad": torch.optim.Adagrad,
+    "rowwise_adagrad": RowWiseAdagrad,
+    "adam": torch.optim.Adam,
+}
+
+
+class Sharder(AscendEmbeddingBagCollectionSharder):
+    """Offers the planner all of SHARDING_TYPES: on CPU, TorchRec leaves out those that split rows,
+    although they work there."""
+
+    def sharding_types(self, compute_device_type: str) -> list[str]:
+        return list(SHARDING_TYPES)
+
+
+class BatchDLRM(nn.Module):
+    """A DLRM on a `Batch`: logits [B], also for B = 0.
+
+    TorchRec's DLRM cannot reshape an empty batch. Such a rank still has to take part in every
+    collective, so it computes one row of zeros and empty bags and returns none of it: its
+    gradients are exactly zero and its embeddings are not touched.
+    """
+
+    def __init__(self, dlrm: DLRM) -> None:
+        super().__init__()
+        self.dlrm = dlrm
+
+    def forward(self, batch: Batch) -> Tensor:
+        dense, sparse = batch.dense_features, batch.sparse_features
+        rows = len(dense)
+        if rows == 0:
+            keys = sparse.keys()
+            dense = dense.new_zeros(1, dense.shape[1])
+            lengths = sparse.lengths().new_zeros(len(keys))
+            sparse = KeyedJaggedTensor(keys, sparse.values(), lengths=lengths, stride=1)
+        return self.dlrm(dense, sparse).squeeze(-1)[:rows]
+
+
+def make_dlrm(config: Config, dataset: Dataset) -> DLRM:
+    """The unsharded model of `config` for the tables and dense features of `dataset`.
+
+    The tables pool with MEAN. Weights depend on `config.seed` alone.
+    """
+    torch.manual_seed(config.seed)
+    low = None if config.embedding_init is None else -config.embedding_init
+    kwargs: dict[str, Any] = {
+        "embedding_bag_collection": EmbeddingBagCollection(
+            device=torch.device("cpu"),
+            tables=[
+                EmbeddingBagConfig(
+                    name=table.name,
+                    embedding_dim=config.embedding_dim,
+                    num_embeddings=table.num_embeddings,
+                    feature_names=list(table.features),
+                    pooling=PoolingType.MEAN,
+                    weight_init_min=low,
+                    weight_init_max=config.embedding_init,
+                )
+                for table in dataset.tables
+            ],
+        ),
+        "dense_in_features": dataset.dense.shape[1],
+        "dense_arch_layer_sizes": list(config.dense_arch_layer_sizes),
+        "over_arch_layer_sizes": list(config.over_arch_layer_sizes),
+    }
+    if config.interaction_type == "dcn":
+        return DLRM_DCN(
+            **kwargs,
+            dcn_num_layers=config.dcn_num_layers,
+            dcn_low_rank_dim=config.dcn_low_rank_dim,
+        )
+    if config.interaction_type == "projection":
+        return DLRM_Projection(
+            **kwargs,
+            interaction_branch1_layer_sizes=list(config.interaction_branch1_layer_sizes),
+            interaction_branch2_layer_sizes=list(config.interaction_branch2_layer_sizes),
+        )
+    return DLRM(**kwargs)
+
+
+def shard(config: Config, dataset: Dataset, world: World) -> DistributedModelParallel:
+    """The model of `config` over all ranks, its tables with their optimizer fused in.
+
+    Collective: the ranks agree on a plan. Raises ConfigError for a table that does not exist.
+    """
+    _check_tables(config, dataset)
+    model = BatchDLRM(make_dlrm(config, dataset))
+    _fuse_optimizer(config, model)
+    sharders = [Sharder()]
+    planner = EmbeddingShardingPlanner(
+        topology=Topology(
+            world_size=world.size,
+            local_world_size=world.local_size,
+            compute_device=world.device.type,
+        ),
+        constraints={
+            table: _constraint(sharding_type, config.embedding_dim, world)
+            for table, sharding_type in config.sharding.items()
+        },
+    )
+    plan = planner.collective_plan(model, sharders, world.group)
+    return DistributedModelParallel(model, device=world.device, plan=plan, sharders=sharders)
+
+
+def plan_by_table(plan: ShardingPlan) -> dict[str, dict[str, Any]]:
+    """{table: {"sharding_type", "compute_kernel", "ranks"}} of a plan."""
+    tables: dict[str, dict[str, Any]] = {}
+    for module_plan in plan.plan.values():
+        assert isinstance(module_plan, EmbeddingModuleShardingPlan)
+        for table, sharding in module_plan.items():
+            tables[table] = {
+                "sharding_type": sharding.sharding_type,
+                "compute_kernel": sharding.compute_kernel,
+                "ranks": list(sharding.ranks or []),
+            }
+    return tables
+
+
+def _check_tables(config: Config, dataset: Dataset) -> None:
+    names = [table.name for table in dataset.tables]
+    for argument in ("sharding", "table_learning_rates"):
+        for table in getattr(config, argument):
+            if table not in names:
+                raise ConfigError(f"{argument} names table {table!r}; tables are {names}")
+
+
+def _fuse_optimizer(config: Config, model: BatchDLRM) -> None:
+    kwargs: dict[str, Any] = {} if config.table_optimizer == "sgd" else {"eps": config.eps}
+    bags = model.dlrm.sparse_arch.embedding_bag_collection.embedding_bags
+    for table, bag in bags.items():
+        rate = config.table_learning_rates.get(table, config.learning_rate)
+        # a dict of its own: the call changes it
+        apply_optimizer_in_backward(
+            TABLE_OPTIMIZERS[config.table_optimizer], bag.parameters(), {**kwargs, "lr": rate}
+        )
+
+
+def _constraint(sharding_type: str, dim: int, world: World) -> ParameterConstraints:
+    """One sharding type. Columns are split over as many ranks as leaves each a multiple of 4."""
+    ranks = world.size if sharding_type == "column_wise" else world.local_size
+    if sharding_type == "grid_shard":
+        ranks = world.size // world.local_size
+    ranks = next(n for n in range(ranks, 0, -1) if dim % (4 * n) == 0)
+    return ParameterConstraints(sharding_types=[sharding_type], min_partition=dim // ranks)
