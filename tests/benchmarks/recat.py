@@ -164,7 +164,7 @@ def main() -> None:
         )
     text = (
         f"# Recat and unrecat on a CPU\n\nMeasured: {header()}. Medians of {args.rounds} "
-        "alternating rounds. Ratios are speeds: above 1, ours is faster. Without \"both new\", "
+        'alternating rounds. Ratios are speeds: above 1, ours is faster. Without "both new", '
         "ours writes into a reused buffer (as the module does) and memcpy into another; cat and "
         f"fbgemm allocate theirs, as they do in TorchRec.\n\n{table(results)}\n\n![ratios](recat.png)\n"
     )

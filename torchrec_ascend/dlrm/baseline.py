@@ -29,9 +29,9 @@ class Baseline:
 def design_matrix(dataset: Dataset) -> sp.csr_matrix:
     """All features of all rows, float64 [N, columns].
 
-    A sparse feature is one column an id, and a bag is the mean of its ids, as the DLRM's tables
-    pool it (a bag as a plain multi-hot row scores lower on validation). Features that share a table
-    keep columns of their own. Dense features are standardised with the training rows.
+    A sparse feature is one column an id, and a bag is the mean of its ids (a bag as a plain
+    multi-hot row scores lower on validation). Features that share a table keep columns of their
+    own. Dense features are standardised with the training rows.
     """
     size = {name: table.num_embeddings for table in dataset.tables for name in table.features}
     blocks = []

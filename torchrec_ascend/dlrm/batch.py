@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torchrec.datasets.utils import Batch
+from torchrec.modules.embedding_configs import PoolingType
 from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
 
 Rows = npt.NDArray[np.int64]
@@ -41,11 +42,12 @@ class Jagged:
 
 @dataclass(frozen=True)
 class Table:
-    """An embedding table and the features that look into it."""
+    """An embedding table, the features that look into it, and how it pools a bag of ids."""
 
     name: str
     num_embeddings: int
     features: tuple[str, ...]
+    pooling: PoolingType = PoolingType.MEAN
 
 
 @dataclass(frozen=True)

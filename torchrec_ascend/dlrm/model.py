@@ -13,7 +13,7 @@ from torchrec.distributed.planner import EmbeddingShardingPlanner, Topology
 from torchrec.distributed.planner.types import ParameterConstraints
 from torchrec.distributed.types import EmbeddingModuleShardingPlan, ShardingPlan
 from torchrec.models.dlrm import DLRM, DLRM_DCN, DLRM_Projection
-from torchrec.modules.embedding_configs import EmbeddingBagConfig, PoolingType
+from torchrec.modules.embedding_configs import EmbeddingBagConfig
 from torchrec.modules.embedding_modules import EmbeddingBagCollection
 from torchrec.optim.rowwise_adagrad import RowWiseAdagrad
 from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
@@ -65,7 +65,7 @@ class BatchDLRM(nn.Module):
 def make_dlrm(config: Config, dataset: Dataset) -> DLRM:
     """The unsharded model of `config` for the tables and dense features of `dataset`.
 
-    The tables pool with MEAN. Weights depend on `config.seed` alone.
+    Weights depend on `config.seed` alone.
     """
     torch.manual_seed(config.seed)
     low = None if config.embedding_init is None else -config.embedding_init
@@ -78,7 +78,7 @@ def make_dlrm(config: Config, dataset: Dataset) -> DLRM:
                     embedding_dim=config.embedding_dim,
                     num_embeddings=table.num_embeddings,
                     feature_names=list(table.features),
-                    pooling=PoolingType.MEAN,
+                    pooling=table.pooling,
                     weight_init_min=low,
                     weight_init_max=config.embedding_init,
                 )
