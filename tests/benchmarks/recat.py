@@ -166,7 +166,8 @@ def main() -> None:
         f"# Recat and unrecat on a CPU\n\nMeasured: {header()}. Medians of {args.rounds} "
         'alternating rounds. Ratios are speeds: above 1, ours is faster. Without "both new", '
         "ours writes into a reused buffer (as the module does) and memcpy into another; cat and "
-        f"fbgemm allocate theirs, as they do in TorchRec.\n\n{table(results)}\n\n![ratios](recat.png)\n"
+        f"fbgemm allocate theirs, as they do in TorchRec.\n\n{table(results)}\n\n"
+        "![ratios](recat.png)\n"
     )
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "recat.md").write_text(text)

@@ -22,9 +22,9 @@ import torch.distributed as dist
 from machine import describe, header
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "distributed"))
-from models import SHARDERS, Case, Table, quiet, shard  # noqa: E402
-from ranks import World  # noqa: E402
-from torchrec import KeyedJaggedTensor  # noqa: E402
+from models import SHARDERS, Case, Table, quiet, shard
+from ranks import World
+from torchrec import KeyedJaggedTensor
 
 ROWS = 2000
 SHAPES: dict[str, tuple[int, list[int]]] = {  # name: (batch of a rank, dims by table)
@@ -90,8 +90,9 @@ def main() -> None:
     text = (
         f"# A step of a pooled model on two ranks\n\nMeasured: {header()}; gloo on loopback, one "
         f"thread a rank, medians of {args.rounds} alternating steps (the slower rank's). Speed "
-        "above 1: ours is faster.\n\n| dims, batch of a rank | plan | TorchRec ms | ours ms | speed "
-        f"|\n|---|---|---|---|---|\n{rows}\n"
+        "above 1: ours is faster.\n\n"
+        "| dims, batch of a rank | plan | TorchRec ms | ours ms | speed |\n"
+        f"|---|---|---|---|---|\n{rows}\n"
     )
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "step.md").write_text(text)

@@ -30,6 +30,7 @@ class World:
         self.local_size = local_size
         self._processes: list[Any] = []
         self._pipes: list[Connection] = []
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def run(self, fn: Callable[..., Any], *args: Any, seconds: float = RUN_SECONDS) -> list[Any]:
         """`fn(*args)` on every rank; results by rank. `fn` must be importable."""
@@ -82,7 +83,8 @@ class World:
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
-        store = Path(tempfile.mkdtemp(prefix="torchrec_ascend_world_")) / "store"
+        self._folder = tempfile.TemporaryDirectory(prefix="torchrec_ascend_world_")
+        store = Path(self._folder.name) / "store"
         for rank in range(self.size):
             ours, theirs = context.Pipe()
             process = context.Process(
@@ -99,6 +101,9 @@ class World:
         for process in self._processes:
             process.join()
         self._processes, self._pipes = [], []
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
 
 
 def _serve(pipe: Connection, rank: int, size: int, local_size: int, store: Path) -> None:

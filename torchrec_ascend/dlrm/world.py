@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import HashStore
 
 _NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
@@ -37,7 +38,7 @@ def join_world(device: str, backend: str) -> Iterator[World]:
     """
     missing = [name for name in _NEEDED if name not in os.environ]
     if len(missing) == len(_NEEDED):
-        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
+        dist.init_process_group(backend, store=HashStore(), rank=0, world_size=1)
     elif missing:
         raise RuntimeError(f"{', '.join(missing)} missing in the environment: start with torchrun")
     else:
