@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import sys
+import warnings
 
 from torchrec_ascend.dlrm.config import ConfigError, load
 from torchrec_ascend.dlrm.trainer import run
@@ -15,6 +17,11 @@ def main(argv: list[str] | None = None) -> int:
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    # What the libraries say of each other's deprecated calls, once a rank and call, would bury the
+    # progress bar and what is meant for the user.
+    warnings.simplefilter("ignore", FutureWarning)
+    for name in ("torchrec", "torch.fx"):
+        logging.getLogger(name).setLevel(logging.ERROR)
     return run(config)
 
 

@@ -22,6 +22,7 @@ from torchrec_ascend.dlrm.batch import Dataset
 from torchrec_ascend.dlrm.config import SHARDING_TYPES, Config, ConfigError
 from torchrec_ascend.dlrm.world import World
 from torchrec_ascend.sharding import AscendEmbeddingBagCollectionSharder
+from torchrec_ascend.sharding.mean import ROW_SHARDED
 
 TABLE_OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD,
@@ -119,7 +120,8 @@ def shard(config: Config, dataset: Dataset, world: World) -> DistributedModelPar
             local_world_size=world.local_size,
             compute_device=world.device.type,
         ),
-        constraints={
+        constraints=_small_tables(dataset, world)
+        | {
             table: _constraint(sharding_type, config.embedding_dim, world)
             for table, sharding_type in config.sharding.items()
         },
@@ -159,6 +161,20 @@ def _fuse_optimizer(config: Config, model: BatchDLRM) -> None:
         apply_optimizer_in_backward(
             TABLE_OPTIMIZERS[config.table_optimizer], bag.parameters(), {**kwargs, "lr": rate}
         )
+
+
+def _small_tables(dataset: Dataset, world: World) -> dict[str, ParameterConstraints]:
+    """No splitting by rows of tables that would leave a rank without any: the sharder refuses it.
+
+    TorchRec gives each rank ceil(rows / ranks) rows until none are left.
+    """
+    whole_rows = [t for t in SHARDING_TYPES if t not in ROW_SHARDED]
+    constraints = {}
+    for table in dataset.tables:
+        block = -(-table.num_embeddings // world.size)
+        if block * (world.size - 1) >= table.num_embeddings:
+            constraints[table.name] = ParameterConstraints(sharding_types=whole_rows)
+    return constraints
 
 
 def _constraint(sharding_type: str, dim: int, world: World) -> ParameterConstraints:

@@ -60,7 +60,7 @@ def check_shards(
                 raise ValueError(
                     f"table {config.name!r} has {config.num_embeddings} rows, and its "
                     f"{sharding.sharding_type} plan gives rank {rank} none; shard it table_wise or "
-                    "data_parallel, or give it more rows than ranks"
+                    "data_parallel, or give it rows for every rank"
                 )
             is_dense = sharding.compute_kernel == EmbeddingComputeKernel.DENSE.value
             if shard.shard_sizes[1] % 4 and not is_dense:
