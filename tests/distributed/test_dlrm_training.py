@@ -83,15 +83,19 @@ def test_a_model_does_not_depend_on_how_many_ranks_trained_it(
             np.testing.assert_allclose(logits, alone, rtol=1e-4, atol=1e-5)
 
 
-def _aurocs_by_epoch(config: Config, rows: int, epochs: int) -> list[float]:
+def _aurocs_and_logits(config: Config, rows: int, epochs: int) -> list[tuple[float, float]]:
+    """By epoch: the AUROC and one row's logit."""
     here, data = ranks(), planted(rows)
     model = shard(config, data, here)
     optimizers = Optimizers(config, model)
     steps: list[tuple[float, int]] = []
-    values = [trainer.evaluate(config, model, data, "val", here)]
-    for epoch in range(epochs):
-        trainer.train_epoch(config, model, optimizers, data, here, epoch, steps)
-        values.append(trainer.evaluate(config, model, data, "val", here))
+    values = []
+    for epoch in range(epochs + 1):
+        auroc = trainer.evaluate(config, model, data, "val", here)
+        with torch.no_grad():
+            values.append((auroc, model(data.batch(np.array([0]))).item()))
+        if epoch < epochs:
+            trainer.train_epoch(config, model, optimizers, data, here, epoch, steps)
     return values
 
 
@@ -108,10 +112,11 @@ def test_a_planted_signal_is_learned_and_every_epoch_trains(
         dense_optimizer="adam",
         dense_learning_rate=0.01,
     )
-    first, second = world(2).run(_aurocs_by_epoch, config, 2000, 4)
-    assert first == second  # the value is that of all ranks
-    assert len(set(first)) == len(first)
-    assert abs(first[0] - 0.5) < 0.1 and first[-1] > 0.9
+    first, second = world(2).run(_aurocs_and_logits, config, 2000, 4)
+    assert first == second  # the AUROC is that of all ranks
+    aurocs, logits = zip(*first, strict=True)
+    assert abs(aurocs[0] - 0.5) < 0.1 and aurocs[-1] > 0.9
+    assert len(set(logits)) == len(logits)  # the second epoch trains, and the ones after it
 
 
 def _auroc_in_batches(batch_sizes: list[int]) -> list[float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,11 @@ from torchrec_ascend.dlrm.optim import MIN_FACTOR, learning_rate_factor
 from torchrec_ascend.dlrm.trainer import loss_of
 from torchrec_ascend.dlrm.world import World, join_world
 
-SMALL = {"embedding_dim": 4, "dense_arch_layer_sizes": (4,), "over_arch_layer_sizes": (4, 1)}
+SMALL: dict[str, Any] = {
+    "embedding_dim": 4,
+    "dense_arch_layer_sizes": (4,),
+    "over_arch_layer_sizes": (4, 1),
+}
 
 
 def linear_dataset(rows: int = 600) -> Dataset:
@@ -96,10 +101,10 @@ def test_embedding_init_bounds_the_tables() -> None:
 
 @pytest.mark.parametrize("argument", ["sharding", "table_learning_rates"])
 def test_a_table_that_does_not_exist_is_named(argument: str) -> None:
-    value = {"sharding": {"nobody": "row_wise"}, "table_learning_rates": {"nobody": 1.0}}[argument]
+    value: Any = {"nobody": "row_wise" if argument == "sharding" else 1.0}
     world = World(0, 1, 1, torch.device("cpu"))
     with pytest.raises(ConfigError, match=rf"{argument} names table 'nobody'.*'id', 'bag'"):
-        shard(Config(**{argument: value}, **SMALL), linear_dataset(), world)
+        shard(Config(**(SMALL | {argument: value})), linear_dataset(), world)
 
 
 def test_the_baseline_sees_every_feature_and_converges() -> None:
