@@ -14,15 +14,15 @@ def main(argv: list[str] | None = None) -> int:
     """Runs the trainer. 0: done; 1: the test AUROC is below --target_auroc; 2: bad arguments."""
     try:
         config = load(argv)
-    except ConfigError as error:
+        # What the libraries say of each other's deprecated calls, once a rank and call, would bury
+        # the progress bar and what is meant for the user.
+        warnings.simplefilter("ignore", FutureWarning)
+        for name in ("torchrec", "torch.fx"):
+            logging.getLogger(name).setLevel(logging.ERROR)
+        return run(config)
+    except ConfigError as error:  # also of run: only the data say which tables there are
         print(f"error: {error}", file=sys.stderr)
         return 2
-    # What the libraries say of each other's deprecated calls, once a rank and call, would bury the
-    # progress bar and what is meant for the user.
-    warnings.simplefilter("ignore", FutureWarning)
-    for name in ("torchrec", "torch.fx"):
-        logging.getLogger(name).setLevel(logging.ERROR)
-    return run(config)
 
 
 if __name__ == "__main__":

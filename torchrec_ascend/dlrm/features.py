@@ -17,14 +17,14 @@ from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
-from torchrec.modules.embedding_configs import PoolingType
 
 from torchrec_ascend.dlrm.batch import Dataset, Jagged, Rows, Table
 from torchrec_ascend.dlrm.movielens import GENRES, LIKED, Events
 
 AGES = (18, 25, 35, 45, 50, 56)  # lower bounds of the age buckets after the first
 DAY = 86400  # seconds; days begin at midnight UTC
-DENSE = ("user_events", "item_events")  # log(1 + how many strictly earlier events)
+# log(1 + how many strictly earlier events): of the user, of them liked; of the item, of them liked
+DENSE = ("user_events", "user_likes", "item_events", "item_likes")
 
 
 def split_by_time(count: int) -> dict[str, Rows]:
@@ -57,18 +57,18 @@ def make_dataset(events: Events, history_length: int) -> Dataset:
     user_known = np.zeros(len(events), dtype=bool)
     for n, state in _states_before(events, labels, item_ids):
         user, item = events.user[n], events.item[n]
-        counts[n] = state.user_events[user], state.item_events[item]
+        counts[n] = (*state.user_counts[user], *state.item_counts[item])
         liked[n] = state.liked[user][-history_length:]
         disliked[n] = state.disliked[user][-history_length:]
         first_day = state.first_day.get(user)
         user_known[n] = first_day is not None and first_day < events.timestamp[n] // DAY
 
     return Dataset(
-        dense=np.log1p(counts),
+        dense=(np.log1p(counts) - 4) / 1.5,  # of order 1, by constants: no statistics of labels
         dense_names=DENSE,
         sparse={
             "user": Jagged.of_ids(np.where(user_known, user_ids, 0)),
-            "item": Jagged.of_ids(np.where(counts[:, 1] > 0, item_ids, 0)),
+            "item": Jagged.of_ids(np.where(counts[:, 2] > 0, item_ids, 0)),
             "age": Jagged.of_ids(np.searchsorted(AGES, events.age, side="right") + 1),
             "gender": Jagged.of_ids(gender_ids),
             "occupation": Jagged.of_ids(occupation_ids),
@@ -80,8 +80,7 @@ def make_dataset(events: Events, history_length: int) -> Dataset:
         labels=labels,
         tables=(
             Table("user", users, ("user",)),
-            # Sums: a history's length counts, against the number of the user's events.
-            Table("item", items, ("item", "liked", "disliked"), PoolingType.SUM),
+            Table("item", items, ("item", "liked", "disliked")),
             Table("age", len(AGES) + 2, ("age",)),
             Table("gender", genders, ("gender",)),
             Table("occupation", occupations, ("occupation",)),
@@ -96,15 +95,16 @@ class _State:
     """What is known at a moment: of earlier events only."""
 
     def __init__(self) -> None:
-        self.user_events: dict[int, int] = defaultdict(int)
-        self.item_events: dict[int, int] = defaultdict(int)
+        self.user_counts: dict[int, list[int]] = defaultdict(lambda: [0, 0])  # events, likes
+        self.item_counts: dict[int, list[int]] = defaultdict(lambda: [0, 0])
         self.liked: dict[int, list[int]] = defaultdict(list)  # item indices, oldest first
         self.disliked: dict[int, list[int]] = defaultdict(list)
         self.first_day: dict[int, int] = {}
 
     def add(self, user: int, item: int, item_id: int, liked: bool, timestamp: int) -> None:
-        self.user_events[user] += 1
-        self.item_events[item] += 1
+        for counts in (self.user_counts[user], self.item_counts[item]):
+            counts[0] += 1
+            counts[1] += liked
         (self.liked if liked else self.disliked)[user].append(item_id)
         self.first_day.setdefault(user, timestamp // DAY)
 
