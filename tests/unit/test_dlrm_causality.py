@@ -136,7 +136,7 @@ def test_features_of_real_events_are_what_they_are_defined_to_be(
             for events in (of_user, of_item)
             for count in (len(events), np.count_nonzero(real.rating[events] >= 4))
         ]
-        wanted_dense = (np.log1p(counts) - 4) / 1.5
+        wanted_dense = (np.log1p(np.array(counts)) - 4) / 1.5
         np.testing.assert_allclose(real_dataset.dense[n], wanted_dense, rtol=1e-5, atol=1e-6)
         for name, wanted in (("liked", True), ("disliked", False)):
             history = real.item[of_user[(real.rating[of_user] >= 4) == wanted]][-HISTORY:]

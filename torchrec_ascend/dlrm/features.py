@@ -64,7 +64,8 @@ def make_dataset(events: Events, history_length: int) -> Dataset:
         user_known[n] = first_day is not None and first_day < events.timestamp[n] // DAY
 
     return Dataset(
-        dense=(np.log1p(counts) - 4) / 1.5,  # of order 1, by constants: no statistics of labels
+        # of order 1, by constants: no statistics of labels
+        dense=((np.log1p(counts) - 4) / 1.5).astype(np.float32),
         dense_names=DENSE,
         sparse={
             "user": Jagged.of_ids(np.where(user_known, user_ids, 0)),
