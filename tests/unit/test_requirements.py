@@ -54,7 +54,8 @@ def satisfied(requirement: Requirement) -> bool:
 
 def third_party_imports(path: Path) -> Iterator[str]:
     """The top-level modules that a file imports, less the standard library and the project's."""
-    own = {p.stem for folder in (ROOT, path.parent) for p in folder.iterdir() if p.suffix != ".pyi"}
+    folders = [ROOT, path.parent, *(p for p in (ROOT / "tests").iterdir() if p.is_dir())]
+    own = {p.stem for folder in folders for p in folder.iterdir() if p.suffix != ".pyi"}
     for node in ast.walk(ast.parse(path.read_text(), str(path))):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
