@@ -5,6 +5,10 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 #include <atomic>
 #include <functional>
 #include <string>
@@ -65,6 +69,19 @@ Dtype dtype_of(at::ScalarType dtype) {
 
 enum class Output { given, allocated };
 
+// Asks for huge pages under a large new output: 512 times fewer page faults, where the kernel agrees.
+void advise_huge_pages(const at::Tensor& out) {
+#if defined(__linux__)
+  constexpr uintptr_t kHugePage = 2 << 20;
+  if (static_cast<int64_t>(out.nbytes()) >= kFreshPagesBytes) {
+    const auto begin = reinterpret_cast<uintptr_t>(out.const_data_ptr());
+    const uintptr_t first = (begin + kHugePage - 1) / kHugePage * kHugePage;
+    const uintptr_t last = (begin + out.nbytes()) / kHugePage * kHugePage;
+    madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE); // a hint: may fail
+  }
+#endif
+}
+
 void launch(
     bool recat, RecatTask task, const at::Tensor& src, at::Tensor& dst, Output output) {
   if (dst.numel() == 0) {
@@ -76,6 +93,9 @@ void launch(
   task.dst_dtype = dtype_of(dst.scalar_type());
   const auto bytes = static_cast<int64_t>(dst.nbytes());
   const bool fresh_pages = output == Output::allocated && bytes >= kFreshPagesBytes;
+  if (fresh_pages) {
+    advise_huge_pages(dst);
+  }
   task.stream = bytes >= g_stream_bytes.load() && !fresh_pages;
   const auto run = recat ? kernels().recat : kernels().unrecat;
   const int64_t row_bytes = task.width * src.element_size();
