@@ -16,7 +16,7 @@ from torchrec.distributed.dist_data import (
     PooledEmbeddingsReduceScatter,
 )
 
-from torchrec_ascend.comm import ExchangeRequest, gradient_divisor
+from torchrec_ascend.exchange import ExchangeRequest, gradient_divisor
 
 
 class ReduceScatterRequest(ExchangeRequest):

@@ -19,7 +19,8 @@ from torchrec.distributed.fbgemm_qcomm_codec import (
     get_qcomm_codecs_registry,
 )
 
-from torchrec_ascend.comm import AscendPooledEmbeddingsAllToAll, BufferPool
+from torchrec_ascend.comm import AscendPooledEmbeddingsAllToAll
+from torchrec_ascend.exchange import BufferPool
 from torchrec_ascend.reduce_scatter import AscendPooledEmbeddingsReduceScatter
 from torchrec_ascend.splits import RankSplits
 
