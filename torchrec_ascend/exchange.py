@@ -148,6 +148,7 @@ class _Start(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, _: Tensor) -> tuple[None, Tensor]:
+        ctx.request.dummy_tensor = None  # else request and graph would keep each other alive
         return None, ctx.request.finish_backward()
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 import torch.distributed as dist
-from models import SHARDERS, TABLES, Case, Model, batch, loss_of, mixed_pooling, quiet, shard
+from models import SHARDERS, Case, Model, batch, loss_of, mixed_pooling, quiet, shard
 from ranks import World
 from torch import Tensor
 from torchrec.distributed.dist_data import PooledEmbeddingsAllToAll
@@ -20,7 +21,7 @@ from torchrec.distributed.fbgemm_qcomm_codec import (
 )
 
 from torchrec_ascend.comm import AscendPooledEmbeddingsAllToAll
-from torchrec_ascend.exchange import BufferPool
+from torchrec_ascend.exchange import BufferPool, ExchangeRequest
 from torchrec_ascend.reduce_scatter import AscendPooledEmbeddingsReduceScatter
 from torchrec_ascend.splits import RankSplits
 
@@ -182,6 +183,24 @@ def test_a_retained_graph_can_be_run_again(world: Callable[..., World]) -> None:
     assert all(world(2).run(_twice))
 
 
+def _alive() -> int:
+    """Requests alive after three steps, without a garbage collection."""
+    module = AscendPooledEmbeddingsAllToAll(_everyone(), RankSplits((3, 5)))
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(3):
+            local = torch.ones(4, (3, 5)[dist.get_rank()], requires_grad=True)
+            module(local, [2, 2]).wait().sum().backward()
+        return sum(isinstance(o, ExchangeRequest) for o in gc.get_objects())
+    finally:
+        gc.enable()
+
+
+def test_a_step_leaves_no_reference_cycle(world: Callable[..., World]) -> None:
+    assert world(2).run(_alive) == [0, 0]
+
+
 # Refusals, before the collective.
 
 
@@ -278,7 +297,3 @@ def _sharded_with_codecs() -> float:
 
 def test_codecs_on_every_sharding_type(world: Callable[..., World]) -> None:
     assert max(world(2, 1).run(_sharded_with_codecs)) <= 2**-8
-
-
-def test_dims_of_the_models_differ() -> None:
-    assert len({t.dim for t in TABLES}) == 4

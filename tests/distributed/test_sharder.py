@@ -10,7 +10,6 @@ import pytest
 import torch
 import torch.distributed as dist
 from models import (
-    LR,
     SHARDERS,
     TABLES,
     Case,
@@ -147,13 +146,60 @@ def test_a_doubled_key_is_named(world: Callable[..., World]) -> None:
         assert "['f2'] occur twice" in text
 
 
+def _extra_keys() -> float:
+    """Keys the module does not use may come and go: differences from the unsharded outputs."""
+    case = Case(("tw", "rw"))
+    with quiet():
+        dmp = shard(case, AscendEmbeddingBagCollectionSharder())
+    worst = 0.0
+    for step, extra in enumerate((["zz"], [], ["other", "zz"])):
+        plain = batch(case, 0, dist.get_rank())
+        values, lengths = plain.values(), plain.lengths()
+        keys = [*extra, *plain.keys()]
+        more = KeyedJaggedTensor(
+            keys,
+            torch.cat([torch.zeros(5 * len(extra), dtype=torch.int64), values]),
+            lengths=torch.cat([torch.ones(5 * len(extra), dtype=torch.int64), lengths]),
+        )
+        got, want = dmp(more), Model(case)(plain)
+        assert set(got) == set(want), step
+        worst = max([worst, *(float((got[key] - want[key]).abs().max()) for key in want)])
+    return worst
+
+
+def test_unused_keys_may_come_and_go(world: Callable[..., World]) -> None:
+    assert world(2).run(_extra_keys) == [0.0, 0.0]
+
+
+def test_names_may_contain_an_at_sign(world: Callable[..., World]) -> None:
+    """TorchRec names a feature of several tables feature@table."""
+    shared = (
+        Table("t@0", 17, 8, ("a@b", "s"), PoolingType.MEAN),
+        Table("t1", 20, 8, ("s",), PoolingType.SUM),
+    )
+    case = Case(("rw",), (shared[0],))
+    assert max(max(r) for r in world(2).run(compare, case)) <= 1e-6
+    assert max(world(2).run(_shared_feature, shared)) <= 1e-6
+
+
+def _shared_feature(tables: tuple[Table, ...]) -> float:
+    case = Case(("rw",), tables)
+    once = Case(("rw",), (tables[0],))  # the batch names each feature once
+    with quiet():
+        dmp = shard(case, AscendEmbeddingBagCollectionSharder())
+    got, want = dmp(batch(once, 0, dist.get_rank())), Model(case)(batch(once, 0, dist.get_rank()))
+    assert set(got) == set(want)
+    return max(float((got[key] - want[key]).abs().max()) for key in want)
+
+
 # Weights of ids, and of tables.
 
 
 def _weights_mismatch(weighted: bool) -> str:
+    """With all tables on rank 0: rank 1 must refuse too, or it waits."""
     with quiet():
-        dmp = shard(Case(("tw",), weighted=weighted), AscendEmbeddingBagCollectionSharder())
-    return message(lambda: dmp(batch(Case(("tw",), weighted=not weighted), 0, dist.get_rank())))
+        dmp = shard(Case(("tw0",), weighted=weighted), AscendEmbeddingBagCollectionSharder())
+    return message(lambda: dmp(batch(Case(("tw0",), weighted=not weighted), 0, dist.get_rank())))
 
 
 def test_weights_must_agree_with_is_weighted(world: Callable[..., World]) -> None:
@@ -327,14 +373,24 @@ def test_table_and_output_dtypes(
         assert worst == 0.0  # the numbers are small enough to be exact in fp16
 
 
-def _bf16_output() -> str:
-    return message(lambda: _dtypes(DataType.FP32, DataType.BF16))
+def _refused_dtypes(data_type: DataType, output_dtype: DataType) -> str:
+    return message(lambda: _dtypes(data_type, output_dtype))
 
 
-def test_bf16_output_on_the_cpu_is_refused_at_shard_time(world: Callable[..., World]) -> None:
+@pytest.mark.parametrize(
+    "data_type, output_dtype, what",
+    [
+        (DataType.FP32, DataType.BF16, "output_dtype"),
+        (DataType.BF16, DataType.FP32, "data_type"),
+    ],
+    ids=str,
+)
+def test_bf16_on_the_cpu_is_refused_at_shard_time(
+    world: Callable[..., World], data_type: DataType, output_dtype: DataType, what: str
+) -> None:
     """fbgemm's CPU lookup lacks it, and would fail on the ranks that hold tables alone."""
-    for text in world(2).run(_bf16_output):
-        assert "'t0'" in text and "bfloat16" in text
+    for text in world(2).run(_refused_dtypes, data_type, output_dtype):
+        assert "'t0'" in text and "bfloat16" in text and what in text
 
 
 # TorchRec's other ways through the same module.
@@ -362,7 +418,3 @@ def _no_list_all_to_all() -> tuple[float, float]:
 
 def test_only_all_to_all_single_is_used(world: Callable[..., World]) -> None:
     assert world(2, 1).run(_no_list_all_to_all) == [(0.0, 0.0)] * 2
-
-
-def test_learning_rate_of_the_models_is_exact() -> None:
-    assert LR == 0.5 and PoolingType.SUM in {t.pooling for t in mixed_pooling()}

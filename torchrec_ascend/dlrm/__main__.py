@@ -20,7 +20,7 @@ def main(argv: list[str] | None = None) -> int:
         for name in ("torchrec", "torch.fx"):
             logging.getLogger(name).setLevel(logging.ERROR)
         return run(config)
-    except ConfigError as error:  # also of run: only the data say which tables there are
+    except (ConfigError, FileNotFoundError) as error:  # also of run: it reads the data
         print(f"error: {error}", file=sys.stderr)
         return 2
 

@@ -111,6 +111,13 @@ def shard(config: Config, dataset: Dataset, world: World) -> DistributedModelPar
     Collective: the ranks agree on a plan. Raises ConfigError for a table that does not exist.
     """
     _check_tables(config, dataset)
+    small = _small_tables(dataset, world)
+    for table, sharding_type in config.sharding.items():
+        if table in small and sharding_type in ROW_SHARDED:
+            raise ConfigError(
+                f"sharding of {table!r} is {sharding_type}, which leaves a rank of {world.size} "
+                "without rows of it; expected a type that does not split rows"
+            )
     model = BatchDLRM(make_dlrm(config, dataset))
     _fuse_optimizer(config, model)
     sharders = [Sharder()]
@@ -120,7 +127,7 @@ def shard(config: Config, dataset: Dataset, world: World) -> DistributedModelPar
             local_world_size=world.local_size,
             compute_device=world.device.type,
         ),
-        constraints=_small_tables(dataset, world)
+        constraints=small
         | {
             table: _constraint(sharding_type, config.embedding_dim, world)
             for table, sharding_type in config.sharding.items()

@@ -4,8 +4,9 @@ One line changes in a user's script::
 
     sharders = [AscendEmbeddingBagCollectionSharder(fused_params=...)]
 
-Each file below overrides the output dist of one TorchRec sharding type and nothing else: plans,
-input dists, lookups and state_dict stay TorchRec's own.
+tw, cw, twcw, rw, twrw and grid override the output dist of one TorchRec sharding type each; mean,
+checks and weights are what the sharded module adds around them. Plans, the input exchange, lookups
+and state_dict stay TorchRec's own.
 """
 
 from torchrec_ascend.sharding.embeddingbag import (

@@ -1,4 +1,6 @@
-"""What a batch and a plan must be, checked on each rank before it takes part in a collective."""
+"""What a batch and a plan must be, checked on each rank before it takes part in a collective (but
+for weights in a pipeline, see :meth:`BatchChecker.check_weights`).
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,14 @@ from fbgemm_gpu.split_embedding_configs import SparseType
 from torchrec.distributed.embedding_sharding import EmbeddingShardingInfo
 from torchrec.distributed.embedding_types import EmbeddingComputeKernel
 from torchrec.distributed.types import ParameterSharding, ShardingType
-from torchrec.modules.embedding_configs import EmbeddingBagConfig, PoolingType
+from torchrec.modules.embedding_configs import (
+    EmbeddingBagConfig,
+    PoolingType,
+    data_type_to_dtype,
+)
 from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
 
-from torchrec_ascend.device import lookup_output_dtypes
+from torchrec_ascend.device import lookup_dtypes
 
 # Kernels that hold a rank's rows as one dense table.
 _TABLE_KERNELS = {
@@ -80,18 +86,22 @@ def output_dtype(sharding_infos: Sequence[EmbeddingShardingInfo]) -> torch.dtype
     return functools.reduce(torch.promote_types, dtypes)
 
 
-def check_output_dtype(
+def check_dtypes(
     sharding_infos: Sequence[EmbeddingShardingInfo], device: torch.device | None
 ) -> None:
-    """Raises ValueError, on every rank, for an output dtype that the device's lookup lacks."""
-    allowed = lookup_output_dtypes(device)
+    """Raises ValueError, on every rank, for a dtype that the device's lookup lacks."""
+    allowed = lookup_dtypes(device)
     for info in sharding_infos:
-        dtype = output_dtype([info])
-        if dtype not in allowed:
-            raise ValueError(
-                f"table {info.embedding_config.name!r} has output_dtype {dtype}, which the lookup "
-                f"on {device} lacks; expected one of {list(allowed)}"
-            )
+        table = info.embedding_config
+        for what, dtype in (
+            ("output_dtype", output_dtype([info])),
+            ("data_type", data_type_to_dtype(table.data_type)),
+        ):
+            if dtype.is_floating_point and dtype not in allowed:
+                raise ValueError(
+                    f"table {table.name!r} has {what} {dtype}, which the lookup on {device} lacks; "
+                    f"expected one of {list(allowed)}"
+                )
 
 
 def trainable_plan(
@@ -180,20 +190,22 @@ class BatchChecker:
         if len(set(keys)) != len(keys):
             doubled = sorted({key for key in keys if keys.count(key) > 1})
             raise ValueError(f"rank {self._rank}: keys {doubled} occur twice in the batch")
-        wanted = self._keys if self._keys is not None else list(self._table)
-        missing = [key for key in wanted if key not in keys]
+        missing = [key for key in self._table if key not in keys]
         if missing:
-            where = [f"{key} (table {self._table.get(key, 'none')})" for key in missing]
+            where = [f"{key} (table {self._table[key]})" for key in missing]
             raise ValueError(
                 f"rank {self._rank}: the batch lacks {', '.join(where)}; it has {keys}"
             )
         if self._keys is None:
-            self._keys = list(keys)
+            # The module's own keys, in the batch's order: others may come and go.
+            self._keys = [key for key in keys if key in self._table]
+        if keys == self._keys:
             return features
         return features.permute([keys.index(key) for key in self._keys])
 
     def check_weights(self, features: Sequence[KeyedJaggedTensor]) -> None:
-        """After the input dist, by sharding (a feature processor adds its weights there).
+        """Of a batch, or of its parts by sharding after the input dist: a feature processor adds
+        its weights only there, and a rank without tables then has nothing to check.
 
         Raises:
             ValueError: a weighted module got a batch without weights.

@@ -29,7 +29,7 @@ from torchrec.sparse.tensor_dict import maybe_td_to_kjt
 
 from torchrec_ascend.sharding.checks import (
     BatchChecker,
-    check_output_dtype,
+    check_dtypes,
     check_shards,
     check_weighted_mean,
     trainable_plan,
@@ -77,7 +77,8 @@ class AscendShardedEmbeddingBagCollection(ShardedEmbeddingBagCollection):
     Differs from TorchRec's in three more ways, each so that the result equals the unsharded
     module's: MEAN tables sharded by rows are divided by their own bag lengths and nothing else is
     (:mod:`torchrec_ascend.sharding.mean`); features are found by key in every batch, not by the
-    first batch's positions; weights set before sharding are kept.
+    first batch's positions; weights set before sharding are kept. What it refuses is in
+    :mod:`torchrec_ascend.sharding.checks`.
     """
 
     def __init__(
@@ -114,11 +115,18 @@ class AscendShardedEmbeddingBagCollection(ShardedEmbeddingBagCollection):
             return super().create_embedding_bag_sharding(
                 sharding_infos, env, device, permute_embeddings, qcomm_codecs_registry
             )
-        check_output_dtype(sharding_infos, device)
+        check_dtypes(sharding_infos, device)
         kwargs: dict[str, Any] = {"qcomm_codecs_registry": qcomm_codecs_registry}
         if issubclass(sharding_class, CwPooledEmbeddingSharding):
             kwargs["permute_embeddings"] = permute_embeddings
         return sharding_class(sharding_infos, env, device, **kwargs)
+
+    def forward(self, *input: Any, **kwargs: Any) -> LazyAwaitable[KeyedTensor]:
+        # Neither a feature processor nor a pipeline comes this way: weights are there or missing.
+        self._check_batch.check_weights(
+            [x for x in (*input, *kwargs.values()) if isinstance(x, KeyedJaggedTensor)]
+        )
+        return super().forward(*input, **kwargs)
 
     def input_dist(self, ctx: Any, features: Any) -> Awaitable[Awaitable[KJTList]]:
         if self._has_uninitialized_input_dist:  # the first batch, and the first after a reshard
@@ -158,6 +166,13 @@ class AscendShardedEmbeddingBagCollection(ShardedEmbeddingBagCollection):
         return self._divide(ctx, super().compute_and_output_dist(ctx, input))
 
     def _divide(self, ctx: Any, result: LazyAwaitable[KeyedTensor]) -> LazyAwaitable[KeyedTensor]:
+        if not hasattr(ctx, "mean_divisors"):  # a wrapper with an input dist of its own
+            if any(self._row_sharded_means()):
+                raise NotImplementedError(
+                    f"MEAN tables sharded by rows, with a {type(ctx).__name__}: the lengths of "
+                    "whole bags are not known here; use another sharding type or PoolingType.SUM"
+                )
+            return result
         for awaitable, divisor in zip(result._awaitables, ctx.mean_divisors, strict=True):
             if divisor is not None:
                 awaitable.callbacks.append(partial(divide, divisor))
@@ -184,7 +199,7 @@ class AscendEmbeddingBagCollectionSharder(EmbeddingBagCollectionSharder):
         Raises:
             ValueError: a MEAN table in a weighted collection; a rank left without rows of a table
                 sharded by rows, or with columns that are no multiple of 4; a shard on a
-                rank that does not exist.
+                rank that does not exist; a dtype the device's lookup lacks.
 
         Warns:
             UserWarning: the plan's compute kernel would train nothing.

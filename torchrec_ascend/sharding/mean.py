@@ -9,6 +9,7 @@ sharding that causes it and touches no other table's columns.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -43,15 +44,19 @@ class RowShardedMean:
     """
 
     def __init__(self, sharding: Any, configs: Sequence[EmbeddingBagConfig]) -> None:
-        mean_tables = {c.name for c in configs if c.pooling is PoolingType.MEAN}
-        owner = {feature: c.name for c in configs for feature in c.feature_names}
+        uses = Counter(feature for c in configs for feature in c.feature_names)
+        # TorchRec's output names: feature@table for a feature of several tables.
+        named = {
+            f"{feature}@{c.name}" if uses[feature] > 1 else feature: (feature, c.pooling)
+            for c in configs
+            for feature in c.feature_names
+        }
 
         def columns(names: Sequence[str], dims: Sequence[int]) -> list[_Column]:
             result = []
             for name, dim in zip(names, dims, strict=True):
-                # The output names a feature of several tables feature@table.
-                feature, _, table = name.partition("@")
-                result.append(_Column(feature, (table or owner[feature]) in mean_tables, dim))
+                feature, pooling = named[name]
+                result.append(_Column(feature, pooling is PoolingType.MEAN, dim))
             return result
 
         self._columns = columns(sharding.embedding_names(), sharding.embedding_dims())
@@ -88,4 +93,9 @@ class RowShardedMean:
 def divide(divisor: Tensor, pooled: Tensor) -> Tensor:
     """Callback of an output dist: the sums of `pooled` become means."""
     with record_function("## row-sharded mean: divide ##"):
-        return pooled / divisor.to(pooled.dtype)
+        # In float32: a 16-bit type has not all bag lengths.
+        return (
+            (pooled.float() / divisor).to(pooled.dtype)
+            if pooled.itemsize < 4
+            else (pooled / divisor)
+        )
