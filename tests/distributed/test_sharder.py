@@ -418,3 +418,16 @@ def _no_list_all_to_all() -> tuple[float, float]:
 
 def test_only_all_to_all_single_is_used(world: Callable[..., World]) -> None:
     assert world(2, 1).run(_no_list_all_to_all) == [(0.0, 0.0)] * 2
+
+
+def _foreign_context(case: Case) -> str:
+    """A wrapper that makes its own context and input dist, as managed collisions do."""
+    with quiet():
+        dmp = shard(case, AscendEmbeddingBagCollectionSharder())
+    sharded = dmp._dmp_wrapped_module.ebc
+    return message(lambda: sharded._divide(object(), None), NotImplementedError)
+
+
+def test_row_sharded_mean_without_bag_lengths_is_refused(world: Callable[..., World]) -> None:
+    for text in world(2).run(_foreign_context, Case(("rw",), mixed_pooling())):
+        assert "MEAN" in text and "object" in text

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torchrec_ascend.dlrm import baseline
 from torchrec_ascend.dlrm.batch import Dataset, Jagged, Table
 from torchrec_ascend.dlrm.config import Config, ConfigError
-from torchrec_ascend.dlrm.model import BatchDLRM, make_dlrm, shard
+from torchrec_ascend.dlrm.model import BatchDLRM, _small_tables, make_dlrm, shard
 from torchrec_ascend.dlrm.optim import MIN_FACTOR, learning_rate_factor
 from torchrec_ascend.dlrm.trainer import loss_of
 from torchrec_ascend.dlrm.world import World, join_world
@@ -144,3 +144,13 @@ def test_alone_is_a_world_of_one_and_the_group_is_always_destroyed(
         assert (world.rank, world.size, world.local_size) == (0, 1, 1)
         raise KeyError
     assert not torch.distributed.is_initialized()
+
+
+def test_a_table_without_rows_for_every_rank_is_not_split_by_rows() -> None:
+    """TorchRec gives 4 ranks of a 6-row table 2, 2, 2 and no rows, of a 5-row one 2, 2, 1 and 0."""
+    four = World(rank=0, size=4, local_size=4, device=torch.device("cpu"))
+    one = World(rank=0, size=1, local_size=1, device=torch.device("cpu"))
+    assert set(_small_tables(linear_dataset(), four)) == {"id", "bag"}
+    assert _small_tables(linear_dataset(), one) == {}
+    with pytest.raises(ConfigError, match=r"'id'.*row_wise.*rank of 4"):
+        shard(Config(sharding={"id": "row_wise"}), linear_dataset(), four)
