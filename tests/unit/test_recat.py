@@ -667,3 +667,14 @@ def test_compile(dynamic: bool) -> None:
     flat = torch.zeros(15)
     assert_same(compiled_into(ROWS, flat), flat + 1)
     assert_same(flat, recat_reference(ROWS, [2, 3]) * 0.5)
+
+
+def test_batch_times_ranks_above_2_to_the_27() -> None:
+    """Where a launch with one block a (row, rank) overflows; nearly all ranks are empty."""
+    batch, dims = 2**17 + 3, [0] * 1025
+    dims[0], dims[700] = 1, 1
+    assert batch * len(dims) > 2**27
+    grad = torch.arange(2.0 * batch).view(batch, 2)
+    flat = ops.recat(grad, dims)
+    assert torch.equal(flat, grad.t().reshape(-1))
+    assert torch.equal(ops.unrecat(flat, dims, batch), grad)
