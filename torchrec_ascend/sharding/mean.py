@@ -93,9 +93,5 @@ class RowShardedMean:
 def divide(divisor: Tensor, pooled: Tensor) -> Tensor:
     """Callback of an output dist: the sums of `pooled` become means."""
     with record_function("## row-sharded mean: divide ##"):
-        # In float32: a 16-bit type has not all bag lengths.
-        return (
-            (pooled.float() / divisor).to(pooled.dtype)
-            if pooled.itemsize < 4
-            else (pooled / divisor)
-        )
+        # 16-bit outputs are promoted to the divisor's float32: they have not all bag lengths.
+        return (pooled / divisor).to(pooled.dtype)

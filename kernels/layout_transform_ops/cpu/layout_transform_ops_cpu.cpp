@@ -72,13 +72,11 @@ enum class Output { given, allocated };
 // Asks for huge pages under a large new output: 512 times fewer page faults, where the kernel agrees.
 void advise_huge_pages(const at::Tensor& out) {
 #if defined(__linux__)
-  constexpr uintptr_t kHugePage = 2 << 20;
-  if (static_cast<int64_t>(out.nbytes()) >= kFreshPagesBytes) {
-    const auto begin = reinterpret_cast<uintptr_t>(out.const_data_ptr());
-    const uintptr_t first = (begin + kHugePage - 1) / kHugePage * kHugePage;
-    const uintptr_t last = (begin + out.nbytes()) / kHugePage * kHugePage;
-    madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE); // a hint: may fail
-  }
+  constexpr uintptr_t kHugePage = 2 << 20; // out has at least kFreshPagesBytes: first < last
+  const auto begin = reinterpret_cast<uintptr_t>(out.const_data_ptr());
+  const uintptr_t first = (begin + kHugePage - 1) / kHugePage * kHugePage;
+  const uintptr_t last = (begin + out.nbytes()) / kHugePage * kHugePage;
+  madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE); // a hint: may fail
 #endif
 }
 
