@@ -2,7 +2,126 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
+
 import torch
+
+
+@dataclass(frozen=True)
+class Chip:
+    """One Ascend chip, as its driver reports it.
+
+    The figures are the vendor's platform files' (cores, memories), read, not measured.
+
+    Args:
+        soc: name that `aclrtGetSocName` returns.
+        family: "a2", "a3" (one of a card's two dies) or "a5".
+        arch: `__NPU_ARCH__` of the compiler: 2201 or 3510.
+        cube_cores, vector_cores: AI cores that multiply matrices, and that do the rest.
+        hbm_bytes: device memory.
+        l2_bytes: cache.
+        ub_bytes: unified buffer of one vector core that a kernel's tiling may use.
+    """
+
+    soc: str
+    family: str
+    arch: int
+    cube_cores: int
+    vector_cores: int
+    hbm_bytes: int
+    l2_bytes: int
+    ub_bytes: int
+
+
+_MIB, _GIB = 1 << 20, 1 << 30
+_UB_2201 = 192 * 1024 - 256  # the last 256 bytes belong to the compiler
+_UB_3510 = 248 * 1024
+
+
+def _a2(soc: str, cubes: int, hbm_gib: int, l2_mib: int) -> Chip:
+    return Chip(soc, "a2", 2201, cubes, 2 * cubes, hbm_gib * _GIB, l2_mib * _MIB, _UB_2201)
+
+
+def _a3(soc: str, cubes: int) -> Chip:
+    return Chip(soc, "a3", 2201, cubes, 2 * cubes, 64 * _GIB, 192 * _MIB, _UB_2201)
+
+
+def _a5(soc: str, cubes: int, hbm_gib: int) -> Chip:
+    return Chip(soc, "a5", 3510, cubes, 2 * cubes, hbm_gib * _GIB, 128 * _MIB, _UB_3510)
+
+
+CHIPS: dict[str, Chip] = {
+    chip.soc: chip
+    for chip in (
+        _a2("Ascend910B1", 24, 64, 192),
+        _a2("Ascend910B2", 24, 64, 192),
+        _a2("Ascend910B3", 20, 64, 192),
+        _a2("Ascend910B4", 20, 32, 96),
+        _a3("Ascend910_9391", 24),
+        _a3("Ascend910_9392", 24),
+        _a3("Ascend910_9381", 24),
+        _a3("Ascend910_9382", 24),
+        _a3("Ascend910_9372", 20),
+        _a5("Ascend950PR_9599", 36, 128),
+        _a5("Ascend950PR_9589", 32, 128),
+        _a5("Ascend950PR_9579", 28, 128),
+        _a5("Ascend950DT_9591", 36, 144),
+        _a5("Ascend950DT_9581", 32, 144),
+    )
+}
+
+
+def chip(name: str) -> Chip:
+    """The chip of that SoC name, or the first of a family ("a2", "a3", "a5").
+
+    Raises:
+        ValueError: unknown; lists what is known.
+    """
+    for known in CHIPS.values():
+        if name.lower() in (known.soc.lower(), known.family):
+            return known
+    raise ValueError(f"unknown chip {name!r}, expected a2, a3, a5 or one of {', '.join(CHIPS)}")
+
+
+def rank_device(device_type: str) -> torch.device:
+    """The device of this process: `cpu`, or the card that LOCAL_RANK names.
+
+    Call it before the first tensor: a process that has not chosen sits on card 0, and HCCL refuses
+    two ranks on one card.
+
+    Raises:
+        RuntimeError: on a card and LOCAL_RANK is missing, malformed or beyond the cards there are.
+    """
+    if device_type == "cpu":
+        return torch.device("cpu")
+    text = os.environ.get("LOCAL_RANK")
+    if text is None or not text.isdecimal():
+        raise RuntimeError(
+            f"LOCAL_RANK is {text!r}, expected the index of this process on its host: start it "
+            f"with torchrun or torchx, which set it"
+        )
+    module = torch.get_device_module(device_type)
+    if int(text) >= module.device_count():
+        raise RuntimeError(
+            f"LOCAL_RANK is {text}, but this host shows {module.device_count()} {device_type} "
+            f"devices: start no more processes per host than it has"
+        )
+    device = torch.device(device_type, int(text))
+    module.set_device(device)
+    return device
+
+
+def collective_backend(device_type: str) -> str:
+    """Name of torch.distributed's backend for tensors on that device.
+
+    Raises:
+        ValueError: torch knows none.
+    """
+    backend = torch.distributed.Backend.default_device_backend_map.get(device_type)
+    if backend is None:
+        raise ValueError(f"torch.distributed has no backend for device {device_type!r}")
+    return backend
 
 
 def lookup_dtypes(device: torch.device | None) -> tuple[torch.dtype, ...]:

@@ -1,9 +1,9 @@
 """Real processes for distributed tests: a world is started once and runs many tests.
 
-`World.run(fn, *args)` calls `fn(*args)` on every rank, with torch.distributed (gloo, loopback)
-initialised, and returns the results by rank. A failure on any rank is raised here with that rank's
-traceback. A rank that does not answer in time is killed with its whole world, and the next test
-gets a new one.
+`World.run(fn, *args)` calls `fn(*args)` on every rank, with torch.distributed initialised (gloo on
+loopback, or the backend of the device), and returns the results by rank. A failure on any rank is
+raised here with that rank's traceback. A rank that does not answer in time is killed with its whole
+world, and the next test gets a new one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import os
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,22 @@ RUN_SECONDS = 120
 
 
 class World:
-    """`size` processes; `local_size` of them count as one node."""
+    """`size` processes; `local_size` of them count as one node.
 
-    def __init__(self, size: int, local_size: int) -> None:
+    device: type of each rank's device. environment: the processes', or the caller's where None.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        local_size: int,
+        device: str = "cpu",
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.size = size
         self.local_size = local_size
+        self.device = device
+        self._environment = environment
         self._processes: list[Any] = []
         self._pipes: list[Connection] = []
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -88,9 +100,12 @@ class World:
         for rank in range(self.size):
             ours, theirs = context.Pipe()
             process = context.Process(
-                target=_serve, args=(theirs, rank, self.size, self.local_size, store), daemon=True
+                target=_serve,
+                args=(theirs, rank, self.size, self.local_size, self.device, store),
+                daemon=True,
             )
-            process.start()
+            with _environ(self._environment):  # a spawned process starts with the caller's
+                process.start()
             theirs.close()
             self._processes.append(process)
             self._pipes.append(ours)
@@ -106,7 +121,24 @@ class World:
             self._folder = None
 
 
-def _serve(pipe: Connection, rank: int, size: int, local_size: int, store: Path) -> None:
+@contextmanager
+def _environ(environment: Mapping[str, str] | None) -> Iterator[None]:
+    if environment is None:
+        yield
+        return
+    before = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(environment)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _serve(
+    pipe: Connection, rank: int, size: int, local_size: int, device: str, store: Path
+) -> None:
     os.environ.update(
         RANK=str(rank),
         WORLD_SIZE=str(size),
@@ -119,8 +151,12 @@ def _serve(pipe: Connection, rank: int, size: int, local_size: int, store: Path)
 
     torch.set_num_threads(1)
     try:
+        from torchrec_ascend.device import collective_backend, rank_device
+
+        rank_device(device)
+        backend = collective_backend(device)
         # A file store needs no port.
-        dist.init_process_group("gloo", f"file://{store}", rank=rank, world_size=size)
+        dist.init_process_group(backend, f"file://{store}", rank=rank, world_size=size)
         pipe.send((True, None))
     except BaseException:
         pipe.send((False, traceback.format_exc()))
