@@ -22,6 +22,7 @@ from torchrec.distributed.dist_data import PooledEmbeddingsAllToAll, PooledEmbed
 from torchrec.distributed.types import QuantizedCommCodecs
 
 from torchrec_ascend.exchange import BufferPool, ExchangeRequest, gradient_divisor
+from torchrec_ascend.selftest import check_all_to_all_once
 from torchrec_ascend.splits import RankSplits
 
 _ops = torch.ops.torchrec_ascend
@@ -127,6 +128,8 @@ def _padded_splits(qcomm_ctx: Any) -> RankSplits | None:
 class AscendPooledEmbeddingsAllToAll(PooledEmbeddingsAllToAll):
     """TorchRec's pooled all-to-all with the compiled recat and unrecat.
 
+    Every rank of `pg` must make one: the first tries the group (:mod:`torchrec_ascend.selftest`).
+
     Args:
         pg: process group of the exchange.
         splits: columns per rank of `pg`.
@@ -150,6 +153,7 @@ class AscendPooledEmbeddingsAllToAll(PooledEmbeddingsAllToAll):
             raise ValueError(
                 f"splits have {splits.num_ranks} ranks, expected the group's {pg.size()}"
             )
+        check_all_to_all_once(pg, device)
         super().__init__(pg, list(splits.dims), device, callbacks, codecs)
         # Upstream registers int32 and an inclusive prefix, which no kernel reads. These are what
         # recat_embedding_grad_output_mixed_D_batch takes.

@@ -77,6 +77,28 @@ def check_shards(
                 )
 
 
+def check_received_sizes(rank: int, received: list[list[int]]) -> list[list[int]]:
+    """`received`, unless it holds a size that no rank can have sent.
+
+    Args:
+        rank: this one.
+        received: what the first half of the input exchange brought, [sizes][source rank]: elements
+            of each tensor to come, and batch sizes.
+
+    Raises:
+        RuntimeError: a negative size, or one from 2^31: memory for it is not asked for.
+    """
+    for sizes in received:
+        for source, size in enumerate(sizes):
+            if not 0 <= size < 1 << 31:
+                raise RuntimeError(
+                    f"rank {rank}: the input exchange announces a size of {size} from rank "
+                    f"{source}, expected 0 to {(1 << 31) - 1}: the batch of rank {source} has "
+                    "corrupt lengths, or the collective delivers wrong data"
+                )
+    return received
+
+
 def output_dtype(sharding_infos: Sequence[EmbeddingShardingInfo]) -> torch.dtype:
     """The dtype of the lookups' output over all ranks: float32 unless `fused_params` say else."""
     dtypes = [

@@ -27,9 +27,11 @@ from torchrec.modules.embedding_modules import EmbeddingBagCollection
 from torchrec.sparse.jagged_tensor import KeyedJaggedTensor, KeyedTensor
 from torchrec.sparse.tensor_dict import maybe_td_to_kjt
 
+from torchrec_ascend.selftest import check_all_to_all_once
 from torchrec_ascend.sharding.checks import (
     BatchChecker,
     check_dtypes,
+    check_received_sizes,
     check_shards,
     check_weighted_mean,
     trainable_plan,
@@ -90,6 +92,7 @@ class AscendShardedEmbeddingBagCollection(ShardedEmbeddingBagCollection):
     ) -> None:
         check_weighted_mean(module.embedding_bag_configs(), module.is_weighted())
         check_shards(module.embedding_bag_configs(), table_name_to_parameter_sharding)
+        check_all_to_all_once(env.process_group, kwargs.get("device"))
         super().__init__(module, table_name_to_parameter_sharding, env, **kwargs)
         self._has_mean_pooling_callback = False  # ours instead: _means
         self._means: list[RowShardedMean | None] = []
@@ -138,7 +141,12 @@ class AscendShardedEmbeddingBagCollection(ShardedEmbeddingBagCollection):
         ctx.mean_divisors = [
             mean.divisor(features) if mean is not None else None for mean in self._means
         ]
-        return super().input_dist(ctx, features)
+        exchanges = super().input_dist(ctx, features)
+        for exchange in exchanges.awaitables:
+            sizes = getattr(exchange, "_splits_awaitable", None)  # none where nothing is exchanged
+            if sizes is not None:
+                sizes.callbacks.append(partial(check_received_sizes, self._env.rank))
+        return exchanges
 
     def create_context(self) -> AscendEmbeddingBagCollectionContext:
         return AscendEmbeddingBagCollectionContext()
