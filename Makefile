@@ -14,21 +14,24 @@ PIP := $(PY) -m pip --disable-pip-version-check --no-cache-dir
 TORCHRUN := $(PY) -m torch.distributed.run --rdzv_backend c10d --rdzv_endpoint localhost:0
 KERNELS := $(shell find kernels -type f)
 
-.PHONY: help venv build lint test train bench clean
+.PHONY: help venv build emulator lint test train bench clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' Makefile
 
 venv: .venv/.installed ## make .venv from requirements/cpu.txt
 
 build: .venv/.built ## compile the kernels and install the package, editable, in .venv
+
+emulator: build ## build the emulated CANN and fetch torch_npu for it, in build/emulator
+	PIP_ARGS='$(PIP_ARGS)' $(PY) -m torchrec_ascend.emulator --build
 
 lint: venv ## ruff and mypy
 	$(PY) -m ruff check
 	$(PY) -m ruff format --check
 	$(PY) -m mypy
 
-test: lint build ## lint and the whole test suite
+test: lint emulator ## lint and the whole test suite
 	$(PY) -m pytest $(ARGS)
 
 train: build ## train a DLRM on MovieLens-100k on two CPU ranks

@@ -114,7 +114,11 @@ def test_once_per_group_and_not_where_it_is_off(world: Callable[..., World]) -> 
 def test_what_is_exchanged_shows_every_mistake(size: int) -> None:
     sizes = [[selftest._elements(s, t, size) for t in range(size)] for s in range(size)]
     flat = [n for row in sizes for n in row]
-    assert 0 in flat and max(flat) > 1 and sizes != [list(column) for column in zip(*sizes)]
+    assert (
+        0 in flat
+        and max(flat) > 1
+        and sizes != [list(column) for column in zip(*sizes, strict=True)]
+    )
     tags = [
         value
         for source in range(size)
