@@ -79,14 +79,15 @@ def environment(
     emulation: Emulation, base: Mapping[str, str] = os.environ, verbose: bool = False
 ) -> dict[str, str]:
     """`base` with what a process needs to run on the emulated host; builds what is missing."""
-    libraries = build(verbose) / "lib"
+    built = build(verbose)
+    libraries = built / "lib"
     result = dict(base) | emulation.variables()
     _prepend(result, "PYTHONPATH", install_torch_npu(verbose))
     _prepend(result, "LD_LIBRARY_PATH", libraries)
     _prepend(result, "TORCHREC_ASCEND_LIBRARY_PATH", libraries)
     result.pop("ASCEND_CUSTOM_OPP_PATH", None)
     if emulation.operator_package:
-        result["ASCEND_CUSTOM_OPP_PATH"] = str(libraries / "vendors" / VENDOR)
+        result["ASCEND_CUSTOM_OPP_PATH"] = str(built / "vendors" / VENDOR)
     return result
 
 
@@ -153,7 +154,8 @@ def content() -> str:
 
 
 def build(verbose: bool = False) -> Path:
-    """The folder whose lib/ holds the emulated CANN and our operators for it, built if need be."""
+    """A folder, built if need be: lib/ holds the emulated CANN and our library for torch_npu,
+    vendors/ the package of our compiled operators."""
     target = folder() / content()
     if (target / "lib").is_dir():
         return target
@@ -168,7 +170,8 @@ def build(verbose: bool = False) -> Path:
             _run(["cmake", "--build", str(work)], verbose)
             scratch = target.with_suffix(".part")
             shutil.rmtree(scratch, ignore_errors=True)
-            shutil.copytree(work / "lib", scratch / "lib", symlinks=True)
+            for part in ("lib", "vendors"):
+                shutil.copytree(work / part, scratch / part, symlinks=True)
             scratch.rename(target)
     return target
 

@@ -11,6 +11,8 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import HashStore
 
+from torchrec_ascend.device import rank_device
+
 _NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
@@ -34,8 +36,10 @@ class World:
 def join_world(device: str, backend: str) -> Iterator[World]:
     """Initialises torch.distributed from torchrun's environment and destroys it at the end.
 
-    Without any of torchrun's variables: a world of one process. With some of them: RuntimeError.
+    Chooses this process's device first: a process group binds to the current one. Without any of
+    torchrun's variables: a world of one process. With some of them: RuntimeError.
     """
+    chosen = rank_device(device)
     missing = [name for name in _NEEDED if name not in os.environ]
     if len(missing) == len(_NEEDED):
         dist.init_process_group(backend, store=HashStore(), rank=0, world_size=1)
@@ -46,6 +50,6 @@ def join_world(device: str, backend: str) -> Iterator[World]:
     try:
         size = dist.get_world_size()
         local_size = int(os.environ.get("LOCAL_WORLD_SIZE", size))
-        yield World(dist.get_rank(), size, local_size, torch.device(device))
+        yield World(dist.get_rank(), size, local_size, chosen)
     finally:
         dist.destroy_process_group()
