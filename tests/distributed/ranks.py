@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 import tempfile
 import time
 import traceback
@@ -146,6 +147,8 @@ def _serve(
         LOCAL_WORLD_SIZE=str(local_size),
         GLOO_SOCKET_IFNAME="lo",
     )
+    # A spawned process takes its parent's sys.path and not the PYTHONPATH it was started with.
+    sys.path[:0] = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     import torch
     import torch.distributed as dist
 
