@@ -2,11 +2,14 @@
 // package is installed, else a composition of stock operators. Loaded after torch_npu, by
 // torchrec_ascend.ops.
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
 #include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "npu/composition.h"
 #include "npu/operator_package.h"
@@ -76,6 +79,14 @@ at::Tensor recat_embedding_grad_output_mixed_D_batch(
   return out;
 }
 
+// Boxed, because all unboxed kernels of an operator must have one C++ signature, and fbgemm's CPU kernel
+// takes dim_sum_per_rank as a std::vector.
+void recat_embedding_grad_output_mixed_D(const c10::OperatorHandle&, torch::jit::Stack* stack) {
+  const std::vector<int64_t> dims = torch::jit::pop(*stack).toIntVector();
+  const at::Tensor grad = torch::jit::pop(*stack).toTensor();
+  torch::jit::push(*stack, Operators::recat_embedding_grad_output_mixed_D(grad, dims));
+}
+
 // (whether the compiled operator serves, and from where or why not)
 std::tuple<bool, std::string> npu_operator_package() {
   const npu::OperatorPackage& package = npu::operator_package();
@@ -97,15 +108,18 @@ TORCH_LIBRARY_IMPL(torchrec_ascend, PrivateUse1, m) {
 
 TORCH_LIBRARY_IMPL(fbgemm, PrivateUse1, m) {
   // A package that brought NPU kernels of its own keeps them.
-  const auto offer = [&m](const char* name, auto* kernel) {
+  const auto offer = [&m](const char* name, auto kernel) {
     const auto op = c10::Dispatcher::singleton().findOp({std::string("fbgemm::") + name, ""});
     if (!op || !op->hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1)) {
-      m.impl(name, kernel);
+      m.impl(name, std::move(kernel));
     }
   };
   using torchrec_ascend::Operators;
   offer("recat_embedding_grad_output", &Operators::recat_embedding_grad_output);
-  offer("recat_embedding_grad_output_mixed_D", &Operators::recat_embedding_grad_output_mixed_D);
+  offer(
+      "recat_embedding_grad_output_mixed_D",
+      torch::CppFunction::makeFromBoxedFunction<
+          &torchrec_ascend::recat_embedding_grad_output_mixed_D>());
   offer(
       "recat_embedding_grad_output_mixed_D_batch",
       &torchrec_ascend::recat_embedding_grad_output_mixed_D_batch);

@@ -1,5 +1,5 @@
-// Host functions in a stream: aclrtLaunchHostFunc, and the older aclrtLaunchCallback, whose functions
-// run on the threads that aclrtSubscribeReport named and that call aclrtProcessReport.
+// Host functions in a stream: aclrtLaunchHostFunc, and the older aclrtLaunchCallback, whose
+// functions run on the threads that aclrtSubscribeReport named and that call aclrtProcessReport.
 #include <pthread.h>
 
 #include <chrono>
@@ -23,7 +23,7 @@ struct Callback {
 struct Reports {
   std::mutex mutex;
   std::condition_variable changed;
-  std::map<aclrtStream, uint64_t> thread_of;
+  std::map<int, uint64_t> thread_of;  // by stream
   std::map<uint64_t, std::deque<std::shared_ptr<Callback>>> waiting;
 };
 
@@ -33,7 +33,7 @@ Reports& reports() {
 }
 
 // Hands the callback to the subscribed thread; waits for it if `block`.
-Status deliver(aclrtStream stream, const std::shared_ptr<Callback>& callback, bool block) {
+Status deliver(int stream, const std::shared_ptr<Callback>& callback, bool block) {
   std::unique_lock lock(reports().mutex);
   const auto thread = reports().thread_of.find(stream);
   if (thread == reports().thread_of.end()) {
@@ -72,13 +72,10 @@ using namespace emu;
 CANN_API aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc fn, void* args) {
   return api(__func__, [&]() -> Status {
     if (fn == nullptr) return null_argument("fn");
-    return launch_on(
-        stream, "aclrtLaunchHostFunc",
-        [fn, args]() -> Status {
-          fn(args);
-          return {};
-        },
-        {});
+    return launch_on(stream, "aclrtLaunchHostFunc", [fn, args]() -> Status {
+      fn(args);
+      return {};
+    });
   });
 }
 
@@ -86,12 +83,15 @@ CANN_API aclError aclrtLaunchCallback(aclrtCallback fn, void* userData,
                                       aclrtCallbackBlockType blockType, aclrtStream stream) {
   return api(__func__, [&]() -> Status {
     if (fn == nullptr) return null_argument("fn");
+    std::shared_ptr<Stream> found;
+    Status status = find_stream(stream, found);
+    if (!status.ok()) return status;
     auto callback = std::make_shared<Callback>();
     callback->function = [fn, userData] { fn(userData); };
     const bool block = blockType == ACL_CALLBACK_BLOCK;
-    return launch_on(
-        stream, "aclrtLaunchCallback",
-        [stream, callback, block] { return deliver(stream, callback, block); }, {});
+    return launch_on(stream, "aclrtLaunchCallback", [id = stream_id(found), callback, block] {
+      return deliver(id, callback, block);
+    });
   });
 }
 
@@ -101,15 +101,18 @@ CANN_API aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream stream) {
     Status status = find_stream(stream, found);
     if (!status.ok()) return status;
     std::lock_guard lock(reports().mutex);
-    reports().thread_of[stream] = threadId;
+    reports().thread_of[stream_id(found)] = threadId;
     return {};
   });
 }
 
 CANN_API aclError aclrtUnSubscribeReport(uint64_t, aclrtStream stream) {
   return release_api(__func__, [&]() -> Status {
+    std::shared_ptr<Stream> found;
+    Status status = find_stream(stream, found);
+    if (!status.ok()) return status;
     std::lock_guard lock(reports().mutex);
-    reports().thread_of.erase(stream);
+    reports().thread_of.erase(stream_id(found));
     return {};
   });
 }

@@ -18,7 +18,7 @@ constexpr int no_device = -1;
 
 std::atomic<bool> initialized{false};
 std::atomic<int> default_device{no_device};
-std::array<std::atomic<bool>, max_devices> active;  // aclrtSetDevice was called, no aclrtResetDevice
+std::array<std::atomic<bool>, max_devices> active;  // set, and not reset since
 
 thread_local int thread_device = no_device;
 thread_local int task_device = no_device;
@@ -104,7 +104,7 @@ CANN_API aclError aclFinalize() {
   return release_api(__func__, [&]() -> Status {
     if (!initialized.exchange(false)) return error(ACL_ERROR_UNINITIALIZE, "no aclInit before");
     default_device = no_device;
-    abort_streams(all_devices);  // those that live on would keep the process from ending
+    abort_streams(all_devices);  // or work would go on while the process takes itself apart
     return {};
   });
 }

@@ -1,5 +1,5 @@
-// Limits on the cores that a device, a stream or a thread may use. They are kept and answered truly;
-// an operator that asks how many cores it has (aclrtGetResInCurrentThread) gets them.
+// Limits on the cores that a device, a stream or a thread may use. They are kept and answered, to
+// an operator that asks how many cores it has (aclrtGetResInCurrentThread) too.
 #include <array>
 #include <map>
 #include <mutex>
@@ -17,7 +17,7 @@ using Cores = std::array<uint32_t, 2>;
 struct Limits {
   std::mutex mutex;
   std::map<int, Cores> of_device;
-  std::map<aclrtStream, Cores> of_stream;
+  std::map<int, Cores> of_stream;
 };
 
 Limits& limits() {
@@ -25,12 +25,11 @@ Limits& limits() {
   return limits;
 }
 
-thread_local aclrtStream thread_stream = nullptr;  // whose limits hold in this thread
+thread_local int thread_stream = -1;  // whose limits hold in this thread
 
 Cores all_cores() { return {chip().cube_cores, chip().vector_cores}; }
 
-template <typename Key>
-uint32_t lookup(const std::map<Key, Cores>& set, Key key, int type, uint32_t otherwise) {
+uint32_t lookup(const std::map<int, Cores>& set, int key, int type, uint32_t otherwise) {
   const auto found = set.find(key);
   return found == set.end() || found->second[type] == 0 ? otherwise : found->second[type];
 }
@@ -40,7 +39,7 @@ uint32_t device_cores(int device, int type) {
   return lookup(limits().of_device, device, type, all_cores()[type]);
 }
 
-uint32_t stream_cores(aclrtStream stream, int device, int type) {
+uint32_t stream_cores(int stream, int device, int type) {
   return lookup(limits().of_stream, stream, type, device_cores(device, type));
 }
 
@@ -57,10 +56,12 @@ Status check_limit(aclrtDevResLimitType type, uint32_t value) {
   return error(ACL_ERROR_RT_PARAM_INVALID, "%u cores, but the chip has 1 to %u", value, most);
 }
 
-Status check_stream(aclrtStream handle) {
+Status find_id(aclrtStream handle, int& id) {
   if (handle == nullptr) return null_argument("stream");
   std::shared_ptr<Stream> stream;
-  return find_stream(handle, stream);
+  Status status = find_stream(handle, stream);
+  id = stream_id(stream);
+  return status;
 }
 
 // Answers what `find` finds with the lock held.
@@ -111,11 +112,12 @@ CANN_API aclError aclrtResetDeviceResLimit(int32_t deviceId) {
 CANN_API aclError aclrtSetStreamResLimit(aclrtStream stream, aclrtDevResLimitType type,
                                          uint32_t value) {
   return api(__func__, [&]() -> Status {
-    Status status = check_stream(stream);
+    int id = 0;
+    Status status = find_id(stream, id);
     if (status.ok()) status = check_limit(type, value);
     if (!status.ok()) return status;
     std::lock_guard lock(limits().mutex);
-    limits().of_stream[stream][type] = value;
+    limits().of_stream[id][type] = value;
     return {};
   });
 }
@@ -127,29 +129,33 @@ CANN_API aclError aclrtGetStreamResLimit(aclrtStream stream, aclrtDevResLimitTyp
     Status status = find_stream(stream, found);
     if (!status.ok()) return status;
     const int device = found == nullptr ? current_device() : found->device();
-    return answer(type, value, [&] { return stream_cores(stream, device, type); });
+    return answer(type, value, [&] { return stream_cores(stream_id(found), device, type); });
   });
 }
 
 CANN_API aclError aclrtResetStreamResLimit(aclrtStream stream) {
   return api(__func__, [&]() -> Status {
+    int id = 0;
+    Status status = find_id(stream, id);
+    if (!status.ok()) return status;
     std::lock_guard lock(limits().mutex);
-    limits().of_stream.erase(stream);
-    return check_stream(stream);
+    limits().of_stream.erase(id);
+    return {};
   });
 }
 
 CANN_API aclError aclrtUseStreamResInCurrentThread(aclrtStream stream) {
   return api(__func__, [&]() -> Status {
-    Status status = check_stream(stream);
-    if (status.ok()) thread_stream = stream;
+    int id = 0;
+    Status status = find_id(stream, id);
+    if (status.ok()) thread_stream = id;
     return status;
   });
 }
 
 CANN_API aclError aclrtUnuseStreamResInCurrentThread(aclrtStream) {
   return api(__func__, []() -> Status {
-    thread_stream = nullptr;
+    thread_stream = -1;
     return {};
   });
 }

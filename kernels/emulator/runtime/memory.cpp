@@ -74,7 +74,7 @@ Blocks::const_iterator block_at(uintptr_t address) {
   return address - block->first < block->second.bytes ? block : live.end();
 }
 
-// Poisons a freed block and keeps its addresses, at little cost to the host, until enough others came.
+// Poisons a freed block and keeps its addresses, at little cost, until enough others were freed.
 void keep_freed(void* address, uint64_t mapped) {
   std::memset(address, poison, std::min(mapped, most_poisoned));
   if (mapped > most_poisoned) {

@@ -1,8 +1,8 @@
 // CANN functions that torch_npu links to, or looks up without an alternative, and that are refused
 // here. They take any arguments, so this file must not see CANN's declarations.
 //
-// A function that is missing altogether is one that torch_npu looks up and can do without: to it this
-// is a CANN that is too old (graph capture, batched copies, values in streams, error details).
+// A function that is missing altogether is one that torch_npu looks up and can do without: to it
+// this CANN is too old (graph capture, batched copies, values in streams, error details).
 namespace emu {
 int not_emulated(const char* function);
 int not_in_driver(const char* function);

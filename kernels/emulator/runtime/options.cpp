@@ -59,7 +59,7 @@ struct Count {
 }  // namespace
 
 const Chip& chip() {
-  static const Chip chip = read_chip();
+  static const Chip& chip = *new Chip(read_chip());  // never destroyed: it is used until the end
   return chip;
 }
 

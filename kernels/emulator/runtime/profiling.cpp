@@ -1,5 +1,5 @@
-// Msprof*: torch_npu announces itself to CANN's profiler at load time. There is no profiler here, so
-// what it reports is dropped; the identifiers it asks for are real.
+// Msprof*: torch_npu announces itself to CANN's profiler at load time. There is no profiler here,
+// so what it reports is dropped; the identifiers it asks for are real.
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

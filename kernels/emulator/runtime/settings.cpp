@@ -1,5 +1,5 @@
-// Settings that torch_npu makes and that have no effect on an emulated chip: they are kept and given
-// back, no more.
+// Settings that torch_npu makes and that have no effect on an emulated chip. Those that can be asked
+// for are kept.
 //   time limits of operators    tasks here end or fail
 //   overflow and saturation     arithmetic is the host's
 //   failure modes               a failed stream always stops
@@ -17,7 +17,7 @@ namespace {
 struct Settings {
   std::mutex mutex;
   std::map<aclSysParamOpt, int64_t> parameters;
-  std::map<aclrtStream, uint32_t> overflow;
+  std::map<int, uint32_t> overflow;  // by stream
 };
 
 Settings& settings() {
@@ -31,9 +31,16 @@ Status keep(aclSysParamOpt option, int64_t value) {
   return {};
 }
 
+Status own_stream_id(aclrtStream handle, int& id) {
+  std::shared_ptr<Stream> stream;
+  Status status = find_own_stream(handle, stream);
+  id = stream_id(stream);
+  return status;
+}
+
 Status check_stream(aclrtStream stream) {
-  std::shared_ptr<Stream> found;
-  return find_own_stream(stream, found);
+  int id = 0;
+  return own_stream_id(stream, id);
 }
 
 }  // namespace
@@ -60,10 +67,11 @@ CANN_API aclError aclrtGetSysParamOpt(aclSysParamOpt opt, int64_t* value) {
 
 CANN_API aclError aclrtSetStreamOverflowSwitch(aclrtStream stream, uint32_t flag) {
   return api(__func__, [&]() -> Status {
-    Status status = check_stream(stream);
+    int id = 0;
+    Status status = own_stream_id(stream, id);
     if (!status.ok()) return status;
     std::lock_guard lock(settings().mutex);
-    settings().overflow[stream] = flag;
+    settings().overflow[id] = flag;
     return {};
   });
 }
@@ -71,11 +79,11 @@ CANN_API aclError aclrtSetStreamOverflowSwitch(aclrtStream stream, uint32_t flag
 CANN_API aclError aclrtGetStreamOverflowSwitch(aclrtStream stream, uint32_t* flag) {
   return api(__func__, [&]() -> Status {
     if (flag == nullptr) return null_argument("flag");
-    Status status = check_stream(stream);
+    int id = 0;
+    Status status = own_stream_id(stream, id);
     if (!status.ok()) return status;
     std::lock_guard lock(settings().mutex);
-    const auto found = settings().overflow.find(stream);
-    *flag = found == settings().overflow.end() ? 0 : found->second;
+    *flag = settings().overflow[id];  // 0, off, until it is set
     return {};
   });
 }

@@ -23,7 +23,11 @@ struct ThreadError {
   std::string returned;  // keeps what aclGetRecentErrMsg returned last
 };
 
-thread_local ThreadError thread_error;
+// Never destroyed: at exit, destructors elsewhere still call CANN.
+ThreadError& thread_error() {
+  thread_local ThreadError& error = *new ThreadError;
+  return error;
+}
 
 std::string formatted(const char* format, va_list arguments) {
   va_list copy;
@@ -93,8 +97,8 @@ Status current_exception() {
 
 int report(const Status& status) {
   if (status.ok()) return ACL_SUCCESS;
-  thread_error.code = status.code;
-  thread_error.message = status.message;
+  thread_error().code = status.code;
+  thread_error().message = status.message;
   return status.code;
 }
 
@@ -121,13 +125,13 @@ int not_in_driver(const char* function) {
 
 // As in CANN, the message is handed out once.
 CANN_API const char* aclGetRecentErrMsg() {
-  emu::thread_error.returned.swap(emu::thread_error.message);
-  emu::thread_error.message.clear();
-  return emu::thread_error.returned.c_str();
+  emu::ThreadError& error = emu::thread_error();
+  error.returned = std::exchange(error.message, {});
+  return error.returned.c_str();
 }
 
-CANN_API aclError aclrtPeekAtLastError(aclrtLastErrLevel) { return emu::thread_error.code; }
+CANN_API aclError aclrtPeekAtLastError(aclrtLastErrLevel) { return emu::thread_error().code; }
 
 CANN_API aclError aclrtGetLastError(aclrtLastErrLevel) {
-  return std::exchange(emu::thread_error.code, ACL_SUCCESS);
+  return std::exchange(emu::thread_error().code, ACL_SUCCESS);
 }

@@ -38,8 +38,8 @@ int api(const char* function, Body&& body) {
   }
 }
 
-// The same for functions that only release something. There is nothing to release in a forked child,
-// and an error there would surface in destructors.
+// The same for functions that only release something. There is nothing to release in a forked
+// child, and an error there would surface in destructors.
 template <typename Body>
 int release_api(const char* function, Body&& body) {
   return forked_after_use() ? ACL_SUCCESS : api(function, body);

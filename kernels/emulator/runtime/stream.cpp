@@ -125,7 +125,7 @@ void Stream::fail(std::unique_lock<std::mutex>& lock, const Status& failure) {
 Status Stream::synchronize(int32_t timeout_ms) {
   std::unique_lock lock(mutex_);
   if (running_ && runner_ == std::this_thread::get_id()) {
-    return error(ACL_ERROR_RT_PARAM_INVALID, "a task of stream %d of npu:%d waits for its own stream",
+    return error(ACL_ERROR_RT_PARAM_INVALID, "a task of stream %d of npu:%d waits for the stream",
                  id_, device_);
   }
   const auto done = [&] { return idle(); };

@@ -86,8 +86,13 @@ class Stream : public std::enable_shared_from_this<Stream> {
 // gives a null stream.
 Status find_stream(aclrtStream handle, std::shared_ptr<Stream>& stream);
 
-// The same, and the stream must belong to the calling thread's device, as for everything that is
-// launched.
+// Its number, which no other stream gets, unlike a handle; -1 for the default stream.
+inline int stream_id(const std::shared_ptr<Stream>& stream) {
+  return stream == nullptr ? -1 : stream->id();
+}
+
+// The same as find_stream, and the stream must belong to the calling thread's device, as for
+// everything that is launched.
 Status find_own_stream(aclrtStream handle, std::shared_ptr<Stream>& stream);
 
 // Runs `task` on the stream behind the handle, as emu::launch does.

@@ -9,8 +9,8 @@
 namespace emu {
 namespace {
 
-// How long destruction waits for a task that is running. A copy or a computation ends long before; a
-// collective without its peers does not, and is left behind.
+// How long destruction waits for a task that is running. A copy or a computation ends long before;
+// a collective without its peers does not, and is left behind.
 constexpr auto patience = std::chrono::seconds(2);
 
 Registry<Stream>& streams() {
@@ -169,7 +169,7 @@ CANN_API aclError aclrtStreamGetId(aclrtStream stream, int32_t* streamId) {
     if (streamId == nullptr) return null_argument("streamId");
     std::shared_ptr<Stream> found;
     Status status = find_stream(stream, found);
-    if (status.ok()) *streamId = found == nullptr ? -1 : found->id();
+    if (status.ok()) *streamId = stream_id(found);
     return status;
   });
 }
