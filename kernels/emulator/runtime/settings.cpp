@@ -1,5 +1,5 @@
-// Settings that torch_npu makes and that have no effect on an emulated chip. Those that can be asked
-// for are kept.
+// Settings that torch_npu makes and that have no effect on an emulated chip. Those that can be
+// asked for are kept.
 //   time limits of operators    tasks here end or fail
 //   overflow and saturation     arithmetic is the host's
 //   failure modes               a failed stream always stops
