@@ -64,14 +64,15 @@ EMU_API void trace(const char* format, ...) __attribute__((format(printf, 1, 2))
 // one on and off in a running process.
 EMU_API std::optional<std::string> fault(const char* name);
 
-// For a knob whose value is a count n: true at the n-th call since the knob took this value.
+// For a knob whose value is a count n: true at the n-th call since the knob took this value; "n+":
+// and at every later one.
 EMU_API bool fault_due(const char* name);
 
 // The device that the calling thread (or the stream of the running task) is on; -1 before
 // aclrtSetDevice.
 EMU_API int current_device();
 
-// True if [pointer, pointer + bytes) lies in one live allocation of an emulated device.
+// True if [pointer, pointer + bytes) lies in one live allocation of an emulated device. No bytes: true.
 EMU_API bool is_device_memory(const void* pointer, uint64_t bytes);
 
 }  // namespace emu
