@@ -1,0 +1,65 @@
+// RecatCopyAsync on emulated cores: the kernel source of the operator, run by the host stand-in for
+// Ascend C. C linkage; libemu_recat_copy_async.so.
+#pragma once
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum RecatEmulatedDtype { RECAT_EMULATED_FLOAT32, RECAT_EMULATED_FLOAT16, RECAT_EMULATED_BFLOAT16 };
+
+enum RecatEmulatedMode {
+  RECAT_EMULATED_LEDGER,  // counts and checks only: `in` and `out` are not touched, may be invented
+  RECAT_EMULATED_RUN,
+  // Also: the output begins as poison, and each of its bytes is written exactly once.
+  RECAT_EMULATED_STRICT
+};
+
+// Counts of one core. Lines are the chip's: 512 bytes (2201) or 128 (3510). A line counts once for
+// each DMA that touches it in *_lines, once altogether in *_unique_lines.
+struct RecatEmulatedLedger {
+  uint64_t loads, stores, load_bursts, store_bursts, load_bytes, store_bytes;
+  uint64_t load_lines, store_lines, load_unique_lines, store_unique_lines;
+  uint64_t large_dma_bytes;  // moved by DMAs of 16 KiB or more
+  uint64_t scalar_reads, vector_ops, vector_bytes;
+};
+
+struct RecatEmulatedCall {
+  const void* in;         // [B, S] or, inverse, [B * S]
+  const int64_t* dims;    // [R], elements
+  const int64_t* cumsum;  // [R], exclusive prefix
+  void* out;              // [B * S]; like `in` aligned to its elements, counted as on a line's begin
+  int64_t batch_size, row_elems, rank_num;
+  int32_t in_dtype, out_dtype;  // RecatEmulatedDtype; equal, or one of them float32
+  int32_t inverse;
+  float scale;
+  int32_t arch;     // 2201 or 3510
+  int64_t cores;    // vector cores of the chip
+  int64_t ub_size;  // bytes of a core's unified buffer: 196352 (A2, A3), 253952 (A5)
+  int32_t mode;     // RecatEmulatedMode
+  struct RecatEmulatedLedger* ledger;  // [cores], or null
+};
+
+struct RecatEmulatedPlan {
+  int64_t row_unit, row_blocks, core_num, tile_elems, direct_elems;
+};
+
+// 0, or an error with a message for this thread. The kernel runs on the calling thread, core by core.
+int recat_emulated_run(const struct RecatEmulatedCall* call);
+const char* recat_emulated_message(void);
+
+// The tiling plan of a call, from its sizes alone. in_size, out_size: bytes of an element.
+int recat_emulated_plan(
+    int64_t batch_size, int64_t row_elems, int64_t rank_num, int64_t in_size, int64_t out_size,
+    int32_t convert, int64_t cores, int64_t ub_size, struct RecatEmulatedPlan* plan);
+// First row of a row block; first block and column of a core, before borders snap to ranks.
+int64_t recat_emulated_block_begin(
+    int64_t batch_size, int64_t row_unit, int64_t row_blocks, int64_t block);
+void recat_emulated_border(
+    int64_t core, int64_t core_num, int64_t row_blocks, int64_t row_elems, int64_t* block,
+    int64_t* column);
+
+#ifdef __cplusplus
+}
+#endif
