@@ -20,14 +20,19 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
 from torchrec_ascend.device import chip
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCES = ("kernels/emulator", "kernels/layout_transform_ops", "requirements/npu.txt")
+SOURCES = (
+    "kernels/common.cmake",
+    "kernels/emulator",
+    "kernels/layout_transform_ops",
+    "requirements/npu.txt",
+)
 VENDOR = "torchrec_ascend"
 
 
@@ -52,7 +57,7 @@ class Emulation:
     delay_us: int = 0
     hbm_bytes: int | None = None
     operator_package: bool = True
-    faults: tuple[str, ...] = field(default=())
+    faults: tuple[str, ...] = ()
     trace: str = ""
 
     def variables(self) -> dict[str, str]:

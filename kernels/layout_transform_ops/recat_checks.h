@@ -92,8 +92,16 @@ inline at::Tensor as_rows(const char* op, const at::Tensor& grad) {
   TORCH_CHECK(
       grad.dim() == 2 || grad.dim() == 3,
       op, ": grad has shape ", grad.sizes(), ", expected [B, sum(dims)] or [B, T, D]");
-  at::Tensor rows = grad.dim() == 3 ? grad.reshape({grad.size(0), grad.size(1) * grad.size(2)}) : grad;
+  at::Tensor rows =
+      grad.dim() == 3 ? grad.reshape({grad.size(0), grad.size(1) * grad.size(2)}) : grad;
   return rows.stride(1) == 1 || rows.size(1) <= 1 ? rows : rows.contiguous();
+}
+
+// as_rows of recat's grad, whose columns are those of dims.
+inline at::Tensor checked_rows(const at::Tensor& grad, at::IntArrayRef dims) {
+  at::Tensor rows = as_rows("recat", grad);
+  check_width("recat", "dims", dims, checked_width("recat", "dims", dims), rows.size(1));
+  return rows;
 }
 
 inline int64_t check_flat(const at::Tensor& flat, at::IntArrayRef dims, int64_t batch_size) {
@@ -109,7 +117,8 @@ inline int64_t check_flat(const at::Tensor& flat, at::IntArrayRef dims, int64_t 
 }
 
 // Of fbgemm's three. Their contract has no copy to make: a gradient must be contiguous.
-inline void check_fbgemm_grad(const char* op, const at::Tensor& grad, int64_t dim, const char* shape) {
+inline void check_fbgemm_grad(
+    const char* op, const at::Tensor& grad, int64_t dim, const char* shape) {
   check_dtype(op, "grad_output", grad.scalar_type());
   TORCH_CHECK(
       grad.dim() == dim, op, ": grad_output has shape ", grad.sizes(), ", expected ", shape);

@@ -28,8 +28,7 @@ struct RecatOperators {
   static at::Tensor recat(
       const at::Tensor& grad, at::IntArrayRef dims, double scale,
       std::optional<at::ScalarType> dtype) {
-    const at::Tensor rows = as_rows("recat", grad);
-    check_width("recat", "dims", dims, checked_width("recat", "dims", dims), rows.size(1));
+    const at::Tensor rows = checked_rows(grad, dims);
     check_dtype("recat", "dtype", dtype.value_or(grad.scalar_type()));
     at::Tensor out =
         at::empty({rows.numel()}, grad.options().dtype(dtype.value_or(grad.scalar_type())));
@@ -39,8 +38,7 @@ struct RecatOperators {
 
   static at::Tensor& recat_out(
       const at::Tensor& grad, at::IntArrayRef dims, double scale, at::Tensor& out) {
-    const at::Tensor rows = as_rows("recat", grad);
-    check_width("recat", "dims", dims, checked_width("recat", "dims", dims), rows.size(1));
+    const at::Tensor rows = checked_rows(grad, dims);
     check_out("recat", out, "grad", grad, {rows.numel()});
     Backend::recat(rows, dims, scale, out, Output::given);
     return out;

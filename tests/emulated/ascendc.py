@@ -20,6 +20,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torchrec_ascend.device import Chip, chip
+
 KERNELS = Path(__file__).parents[2] / "kernels"
 STAND_IN = KERNELS / "emulator" / "ascendc"
 OPERATOR = KERNELS / "layout_transform_ops" / "recat_copy_async"
@@ -33,17 +35,8 @@ PAIRS = (
 LEDGER, RUN, STRICT = range(3)  # RecatEmulatedMode
 
 
-@dataclass(frozen=True)
-class Chip:
-    """arch: __NPU_ARCH__. cores: vector cores. ub: bytes of a core's unified buffer."""
-
-    arch: int
-    cores: int
-    ub: int
-
-
-A2 = Chip(2201, 48, 192 * 1024 - 256)
-A5 = Chip(3510, 64, 248 * 1024)
+A2 = chip("Ascend910B1")
+A5 = chip("Ascend950PR_9589")
 CHIPS = (A2, A5)
 
 FIELDS = [
@@ -65,7 +58,7 @@ FIELDS = [
 
 
 class Ledger(ctypes.Structure):
-    """What one core did; recat_copy_async_emulated.h."""
+    """What one core did; ledger.h."""
 
     _fields_ = [(name, ctypes.c_uint64) for name in FIELDS]
 
@@ -118,7 +111,7 @@ class Library:
 
     def plan(
         self, batch: int, row: int, ranks: int = 1, sizes: tuple[int, int] = (4, 4),
-        convert: bool = False, cores: int = A2.cores, ub: int = A2.ub,
+        convert: bool = False, cores: int = A2.vector_cores, ub: int = A2.ub_bytes,
     ) -> Plan:  # fmt: skip
         plan = Plan()
         self._check(
@@ -153,7 +146,8 @@ class Library:
             out=out.data_ptr(), batch_size=batch,
             row_elems=values.numel() // batch if batch else 0, rank_num=len(dims),
             in_dtype=DTYPES.index(values.dtype), out_dtype=DTYPES.index(dtype),
-            inverse=inverse, scale=scale, arch=chip.arch, cores=chip.cores, ub_size=chip.ub,
+            inverse=inverse, scale=scale, arch=chip.arch, cores=chip.vector_cores,
+            ub_size=chip.ub_bytes,
             mode=mode,
         )  # fmt: skip
         return out
@@ -166,12 +160,13 @@ class Library:
         """Counts by core, without memory for the values: at invented, line-aligned addresses."""
         sizes = torch.tensor(dims, dtype=torch.int64)
         starts = sizes.cumsum(0) - sizes
-        cores = (Ledger * chip.cores)()
+        cores = (Ledger * chip.vector_cores)()
         self.call(
             input=1 << 44, dims=sizes.data_ptr(), cumsum=starts.data_ptr(), out=1 << 52,
             batch_size=batch, row_elems=int(sizes.sum()), rank_num=len(dims),
             in_dtype=DTYPES.index(dtypes[0]), out_dtype=DTYPES.index(dtypes[1]),
-            inverse=inverse, scale=scale, arch=chip.arch, cores=chip.cores, ub_size=chip.ub,
+            inverse=inverse, scale=scale, arch=chip.arch, cores=chip.vector_cores,
+            ub_size=chip.ub_bytes,
             mode=LEDGER, ledger=ctypes.addressof(cores),
         )  # fmt: skip
         counts = [{name: getattr(core, name) for name in FIELDS} for core in cores]

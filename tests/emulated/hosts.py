@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -12,6 +13,18 @@ from typing import Any
 
 from torchrec_ascend import emulator
 from torchrec_ascend.emulator import Emulation
+
+HERE = Path(__file__).resolve().parent
+
+# torch_npu prints it where CANN's set_env.sh was not sourced; with that variable set it goes on to
+# look for files of a CANN installation.
+_NOTICE = "Warning: ASCEND_HOME_PATH environment variable is not set.\n"
+
+
+def said(done: subprocess.CompletedProcess[str]) -> str:
+    """Standard output without torch_npu's notice."""
+    return done.stdout.replace(_NOTICE, "")
+
 
 # A CPU fallback that nobody asked for would hide a missing NPU kernel.
 _STRICT = {"TORCH_NPU_FALLBACK_CPU_DISABLE": "1", "OMP_NUM_THREADS": "1"}
@@ -26,8 +39,12 @@ class Emulated:
     def environment(
         self, soc: str, asynchronous: bool, env: Mapping[str, str] | None, **emulation: Any
     ) -> dict[str, str]:
+        """That of a process on the emulated host, which finds this folder's modules too."""
         described = Emulation(soc=soc, asynchronous=asynchronous, **emulation)
-        return emulator.environment(described) | _STRICT | dict(env or {})
+        variables = emulator.environment(described)
+        folders = [variables["PYTHONPATH"], str(HERE), str(emulator.ROOT)]
+        variables["PYTHONPATH"] = os.pathsep.join(folders)
+        return variables | _STRICT | dict(env or {})
 
     def run(
         self,

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hosts import Emulated
+from hosts import Emulated, said
 
 from torchrec_ascend import emulator
 from torchrec_ascend.emulator import Emulation
@@ -31,7 +31,7 @@ def test_a_command_runs_on_the_emulated_host(emulated: Emulated) -> None:
     done = launch("--soc", "a5", "--devices", "3", "--hbm-gib", "2", "--", sys.executable, "-c",
                   script)  # fmt: skip
     assert done.returncode == 3, done.stderr
-    assert done.stdout.split() == ["3", "Ascend950PR_9599", str(2 << 30)]
+    assert said(done).split() == ["3", "Ascend950PR_9599", str(2 << 30)]
     assert "emulated: 3 x Ascend950PR_9599" in done.stderr
 
 

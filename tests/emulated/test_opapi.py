@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import opapi_activations
@@ -21,8 +20,9 @@ import pytest
 from hosts import Emulated
 from opapi_cases import Case
 
-HERE = Path(__file__).resolve().parent
-SOURCES = HERE.parents[1] / "kernels" / "emulator" / "opapi"
+from torchrec_ascend import emulator
+
+SOURCES = emulator.ROOT / "kernels" / "emulator" / "opapi"
 TABLES = (
     opapi_pointwise,
     opapi_activations,
@@ -178,7 +178,7 @@ def test_objects_and_executors_end(npu_world: Callable[..., Any]) -> None:
 
 def _script(name: str) -> str:
     """Runs one of opapi_scripts's functions."""
-    return f"import sys; sys.path.insert(0, {str(HERE)!r}); import opapi_scripts as s; s.{name}()"
+    return f"import opapi_scripts as s; s.{name}()"
 
 
 # torch_npu has no backward of EmbeddingBag: it computes that one on the CPU.

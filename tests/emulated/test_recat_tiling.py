@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+from dataclasses import replace
 
 import ascendc
 import pytest
 import torch
-from ascendc import A2, A5, CHIPS, Call, Chip, EmulatedError
+from ascendc import A2, A5, CHIPS, Call, EmulatedError
+
+from torchrec_ascend.device import Chip
 
 CORES = (1, 2, 40, 48, 64, 72, 65535)
 BATCHES = (1, 47, 48, 64, 512, 4096, 65535, 65536, 1 << 20, (1 << 27) + 1, (1 << 31) + 7, 1 << 40)
@@ -72,20 +75,20 @@ def test_a_plan_for_any_size(library: ascendc.Library, batch: int, row: int, ran
     ):
         if not convert and sizes[0] != sizes[1]:
             continue
-        plan = library.plan(batch, row, ranks, sizes, convert, chip.cores, chip.ub)
-        assert 1 <= plan.core_num <= chip.cores
+        plan = library.plan(batch, row, ranks, sizes, convert, chip.vector_cores, chip.ub_bytes)
+        assert 1 <= plan.core_num <= chip.vector_cores
         tile = plan.tile_elems * max(sizes)
         assert 0 < tile <= 255 * 512
         buffers = 2 * sum(sizes) + sizes[1] if convert else 4 * sizes[0]
         used = plan.tile_elems * buffers + 2 * plan.direct_elems * sizes[0]
-        assert used + (8192 if convert else 0) <= chip.ub
+        assert used + (8192 if convert else 0) <= chip.ub_bytes
         assert plan.tile_elems * buffers % 32 == 0
         if not convert:
             assert plan.direct_elems * sizes[0] >= 16 * 1024
 
 
 def test_large_inputs_use_every_core_small_ones_fewer(library: ascendc.Library) -> None:
-    assert library.plan(4096, 3328).core_num == A2.cores
+    assert library.plan(4096, 3328).core_num == A2.vector_cores
     assert library.plan(16, 256).core_num == 1
     assert library.plan(32, 256).core_num == 2
 
@@ -129,23 +132,23 @@ def test_ranks_far_apart_on_the_flat_side(library: ascendc.Library, chip: Chip) 
 
 @pytest.mark.parametrize("inverse", [False, True])
 @pytest.mark.parametrize("ub", [160 * 1024, 512 * 1024, 4 << 20])
-@pytest.mark.parametrize("arch", ascendc.ARCHES)
-def test_any_size_of_ub(library: ascendc.Library, arch: int, ub: int, inverse: bool) -> None:
+@pytest.mark.parametrize("chip", CHIPS, ids=["A2", "A5"])
+def test_any_size_of_ub(library: ascendc.Library, chip: Chip, ub: int, inverse: bool) -> None:
     """Tiles stop growing where the DMA's and the vector unit's counts end."""
     for dtypes in ascendc.PAIRS:
         for batch, dims in ((9000, [8, 8, 8]), (30000, [2, 1]), (500, [257, 1, 62]), (40000, [5])):
             case = ascendc.make_case(batch, dims, dtypes=dtypes, inverse=inverse)
-            case.check(library, Chip(arch, 2, ub))
+            case.check(library, replace(chip, vector_cores=2, ub_bytes=ub))
 
 
 def test_a_launch_of_no_core_is_refused(library: ascendc.Library) -> None:
     """numel 0 still launches one core, which finds nothing to do."""
     for batch, dims in ((0, [3]), (3, [0, 0]), (3, [])):
         for chip in CHIPS:
-            assert library.plan(batch, sum(dims), len(dims), cores=chip.cores).core_num == 1
+            assert library.plan(batch, sum(dims), len(dims), cores=chip.vector_cores).core_num == 1
             assert library.run(torch.zeros(batch, sum(dims)), dims, batch, chip).numel() == 0
     with pytest.raises(EmulatedError, match="cores"):
-        library.run(torch.zeros(1, 1), [1], 1, Chip(2201, 0, A5.ub))
+        library.run(torch.zeros(1, 1), [1], 1, replace(A2, vector_cores=0, ub_bytes=A5.ub_bytes))
 
 
 def test_the_header_and_the_test_agree_on_the_call() -> None:
@@ -153,7 +156,7 @@ def test_the_header_and_the_test_agree_on_the_call() -> None:
     source = ascendc.folder() / "size.cpp"
     source.write_text(
         '#include "recat_copy_async_emulated.h"\n'
-        "char call[sizeof(RecatEmulatedCall)], ledger[sizeof(RecatEmulatedLedger)];\n"
+        "char call[sizeof(RecatEmulatedCall)], ledger[sizeof(EmulatedLedger)];\n"
         'extern "C" __attribute__((visibility("default"))) int sizes() {\n'
         "  return sizeof(call) * 1000 + sizeof(ledger);\n"
         "}\n"

@@ -12,17 +12,15 @@ from pathlib import Path
 import pytest
 from hosts import Emulated
 
+from torchrec_ascend import emulator
 from torchrec_ascend.device import chip
 
-HERE = Path(__file__).parent
-SOURCES = HERE.parents[1] / "kernels" / "emulator" / "runtime"
+SOURCES = emulator.ROOT / "kernels" / "emulator" / "runtime"
 MODES = pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
 
 
 def script(module: str, call: str, ending: str = "") -> str:
     return f"""
-import sys
-sys.path.insert(0, {str(HERE)!r})
 import {module}
 {module}.{call}
 {ending}

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "ledger.h"
+
 namespace emu {
 
 struct Error : std::runtime_error {
@@ -29,14 +31,7 @@ struct Region {
   bool writable;
 };
 
-// Counts of one core. A line counts once for each DMA that touches it, in `*_lines`, and once in
-// `*_unique_lines`.
-struct Ledger {
-  uint64_t loads, stores, load_bursts, store_bursts, load_bytes, store_bytes;
-  uint64_t load_lines, store_lines, load_unique_lines, store_unique_lines;
-  uint64_t large_dma_bytes;  // moved by DMAs of 16 KiB or more
-  uint64_t scalar_reads, vector_ops, vector_bytes;
-};
+using Ledger = EmulatedLedger;
 
 // What a launch looks like to all its cores.
 struct Launch {

@@ -14,7 +14,6 @@ namespace emu {
 namespace {
 
 thread_local std::string message;
-static_assert(sizeof(Ledger) == sizeof(RecatEmulatedLedger));
 
 int64_t SizeOf(int dtype) {
   return dtype == RECAT_EMULATED_FLOAT32 ? 4 : 2;
@@ -61,7 +60,7 @@ void LaunchKernel(
     kernel(address(0), address(1), address(2), address(3), nullptr,
            reinterpret_cast<uint8_t*>(&tiling));
     if (call.ledger != nullptr) {
-      std::memcpy(&call.ledger[i], &core.ledger, sizeof(Ledger));
+      call.ledger[i] = core.ledger;
     }
   }
 }

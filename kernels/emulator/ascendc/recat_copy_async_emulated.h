@@ -3,6 +3,8 @@
 #pragma once
 #include <stdint.h>
 
+#include "ledger.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -16,15 +18,6 @@ enum RecatEmulatedMode {
   RECAT_EMULATED_STRICT
 };
 
-// Counts of one core. Lines are the chip's: 512 bytes (2201) or 128 (3510). A line counts once for
-// each DMA that touches it in *_lines, once altogether in *_unique_lines.
-struct RecatEmulatedLedger {
-  uint64_t loads, stores, load_bursts, store_bursts, load_bytes, store_bytes;
-  uint64_t load_lines, store_lines, load_unique_lines, store_unique_lines;
-  uint64_t large_dma_bytes;  // moved by DMAs of 16 KiB or more
-  uint64_t scalar_reads, vector_ops, vector_bytes;
-};
-
 struct RecatEmulatedCall {
   const void* in;         // [B, S] or, inverse, [B * S]
   const int64_t* dims;    // [R], elements
@@ -36,9 +29,9 @@ struct RecatEmulatedCall {
   float scale;
   int32_t arch;     // 2201 or 3510
   int64_t cores;    // vector cores of the chip
-  int64_t ub_size;  // bytes of a core's unified buffer: 196352 (A2, A3), 253952 (A5)
+  int64_t ub_size;  // bytes of a core's unified buffer (torchrec_ascend/device.py)
   int32_t mode;     // RecatEmulatedMode
-  struct RecatEmulatedLedger* ledger;  // [cores], or null
+  struct EmulatedLedger* ledger;  // [cores], or null
 };
 
 struct RecatEmulatedPlan {

@@ -1,6 +1,7 @@
 // Joins the ranks of a communicator: a rank connects to the lower ones and accepts the higher ones,
 // all say who they are, and each checks all.
 #include "exchange.h"
+#include "names.h"
 
 #include <cstdio>
 #include <map>
@@ -22,8 +23,6 @@ struct Hello {
   int32_t device = -1;
   uint32_t unused = 0;
 };
-
-std::string rank_name(uint32_t rank) { return "rank " + std::to_string(rank); }
 
 class SetUp {
  public:

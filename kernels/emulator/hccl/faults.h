@@ -1,4 +1,4 @@
-// Fault knobs of the collectives (README.md).
+// Fault knobs of the collectives (../README.md).
 #pragma once
 
 #include "communicator.h"

@@ -25,8 +25,6 @@ void append(std::string& to, const T& value) {
   to.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-std::string rank_name(uint32_t rank) { return "rank " + std::to_string(rank); }
-
 std::string describe(const std::vector<Transfer>& transfers, size_t index) {
   if (index >= transfers.size()) return "nothing";
   const Transfer& transfer = transfers[index];

@@ -90,6 +90,8 @@ std::string reduce_name(uint32_t reduce) {
   }
 }
 
+std::string rank_name(uint32_t rank) { return "rank " + std::to_string(rank); }
+
 const char* result_text(HcclResult result) {
   switch (result) {
     case HCCL_SUCCESS: return "no error";

@@ -23,6 +23,9 @@ uint64_t dtype_bytes(uint32_t dtype);
 // "sum"; "reduction 99" for one that HCCL does not have.
 std::string reduce_name(uint32_t reduce);
 
+// "rank 2"
+std::string rank_name(uint32_t rank);
+
 const char* result_text(HcclResult result);
 
 }  // namespace emu::hccl

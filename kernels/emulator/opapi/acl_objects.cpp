@@ -2,20 +2,14 @@
 
 #include <ATen/ops/from_blob.h>
 
-#include <mutex>
-#include <unordered_map>
+#include "registry.h"
 
 namespace emu {
 namespace {
 
-struct Registry {
-  std::mutex mutex;
-  std::unordered_map<const void*, Handle> objects;
-};
-
-Registry& registry() {
-  static auto* instance = new Registry;  // never destroyed: threads may outlive static objects
-  return *instance;
+Registry<Object>& objects() {
+  static auto& registry = *new Registry<Object>;  // never destroyed: threads may outlive statics
+  return registry;
 }
 
 }  // namespace
@@ -34,24 +28,11 @@ const char* name(Kind kind) {
   return "unknown";
 }
 
-Object* add(Handle object) {
-  Object* address = object.get();
-  std::lock_guard lock(registry().mutex);
-  registry().objects[address] = std::move(object);
-  return address;
-}
+Object* add(Handle object) { return objects().add(std::move(object)); }
 
-Handle find(const void* address) {
-  std::lock_guard lock(registry().mutex);
-  auto found = registry().objects.find(address);
-  return found == registry().objects.end() ? nullptr : found->second;
-}
+Handle find(const void* address) { return objects().find(address); }
 
-Handle remove(const void* address) {
-  std::lock_guard lock(registry().mutex);
-  auto node = registry().objects.extract(address);
-  return node ? std::move(node.mapped()) : nullptr;
-}
+Handle remove(const void* address) { return objects().remove(address); }
 
 std::string describe(const void* address) {
   if (!address) return "null";

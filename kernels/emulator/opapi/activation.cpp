@@ -1,5 +1,5 @@
 // Activations and softmax, forward and backward.
-#include "operator.h"
+#include "unary.h"
 
 #include <ATen/ops/_add_relu.h>
 #include <ATen/ops/_log_softmax.h>
@@ -47,10 +47,6 @@
 
 using namespace emu;
 
-#define UNARY(Name, function) \
-  OPERATOR(aclnn##Name, In self, Out out) { write(out, at::function(self)); }
-#define INPLACE(Name, function) \
-  OPERATOR(aclnnInplace##Name, Out self) { write(self, at::function(self)); }
 // `saved` is the forward's input or output, as the function wants it.
 #define BACKWARD(Name, function) \
   OPERATOR(aclnn##Name, In grad, In saved, Out out) { write(out, at::function(grad, saved)); }

@@ -119,6 +119,12 @@ void write(const at::Tensor& out, const at::Tensor& value) {
   out.copy_(value);
 }
 
+void write_both(
+    const at::Tensor& first, const at::Tensor& second, std::tuple<at::Tensor, at::Tensor> values) {
+  write(first, std::get<0>(values));
+  write(second, std::get<1>(values));
+}
+
 void write_resized(const Out& out, const at::Tensor& value) {
   TORCH_CHECK(
       value.numel() <= out->numel(), "the output has room for ", out->numel(),

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <stdexcept>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -177,6 +178,9 @@ struct Argument<T> {
 // Writes a result of the output's shape, converted to its type; an error where ATen has no such
 // conversion on its own, as of a fraction to an integer.
 EMU_API void write(const at::Tensor& out, const at::Tensor& value);
+
+EMU_API void write_both(
+    const at::Tensor& first, const at::Tensor& second, std::tuple<at::Tensor, at::Tensor> values);
 
 // Writes a result whose shape the caller learns by aclGetViewShape.
 EMU_API void write_resized(const Out& out, const at::Tensor& value);

@@ -16,6 +16,13 @@ using namespace emu;
 
 namespace {
 
+// The last dimensions of `input`, as many as `gamma` has.
+std::vector<int64_t> last_dims(const at::Tensor& input, const at::Tensor& gamma) {
+  std::vector<int64_t> dims;
+  for (int64_t d = input.dim() - gamma.dim(); d < input.dim(); ++d) dims.push_back(d);
+  return dims;
+}
+
 void write_if_given(const Optional<Out>& out, const at::Tensor& value) {
   if (out) write(*out, value);
 }
@@ -89,16 +96,14 @@ OPERATOR(
 
 // x / rms(x) * gamma over the last dimensions, those of gamma.
 OPERATOR(aclnnRmsNorm, In input, In gamma, double eps, Out out, Out rstd) {
-  std::vector<int64_t> dims;
-  for (int64_t d = input->dim() - gamma->dim(); d < input->dim(); ++d) dims.push_back(d);
+  const std::vector<int64_t> dims = last_dims(input, gamma);
   const at::Tensor x = input->to(at::kFloat);
   const at::Tensor scale = at::rsqrt(at::mean(x * x, dims, true) + eps);
   write(out, x * scale * gamma->to(at::kFloat));
   write(rstd, scale);
 }
 OPERATOR(aclnnRmsNormGrad, In grad, In input, In rstd, In gamma, Out grad_input, Out grad_gamma) {
-  std::vector<int64_t> dims;
-  for (int64_t d = input->dim() - gamma->dim(); d < input->dim(); ++d) dims.push_back(d);
+  const std::vector<int64_t> dims = last_dims(input, gamma);
   const at::Tensor dy = grad->to(at::kFloat);
   const at::Tensor normal = input->to(at::kFloat) * *rstd;
   const at::Tensor scaled = dy * gamma->to(at::kFloat);

@@ -30,15 +30,6 @@
 
 using namespace emu;
 
-namespace {
-
-void write_both(const Out& first, const Out& second, std::tuple<at::Tensor, at::Tensor> values) {
-  write(first, std::get<0>(values));
-  write(second, std::get<1>(values));
-}
-
-}  // namespace
-
 OPERATOR(aclnnReduceSum, In self, Ints dims, bool keepdim, Type type, Out out) {
   write(out, at::sum(self, dims, keepdim, type));
 }

@@ -16,15 +16,6 @@
 
 using namespace emu;
 
-namespace {
-
-void write_both(const Out& first, const Out& second, std::tuple<at::Tensor, at::Tensor> values) {
-  write(first, std::get<0>(values));
-  write(second, std::get<1>(values));
-}
-
-}  // namespace
-
 OPERATOR(
     aclnnSort, In self, bool stable, int64_t dim, bool descending, Out values, Out indices) {
   write_both(values, indices, at::sort(self, stable, dim, descending));

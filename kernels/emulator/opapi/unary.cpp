@@ -1,5 +1,5 @@
 // Functions of one tensor, element by element, and rounding.
-#include "operator.h"
+#include "unary.h"
 
 #include <ATen/ops/abs.h>
 #include <ATen/ops/acos.h>
@@ -44,11 +44,6 @@
 #include <ATen/ops/trunc.h>
 
 using namespace emu;
-
-#define UNARY(Name, function) \
-  OPERATOR(aclnn##Name, In self, Out out) { write(out, at::function(self)); }
-#define INPLACE(Name, function) \
-  OPERATOR(aclnnInplace##Name, Out self) { write(self, at::function(self)); }
 
 UNARY(Abs, abs)
 UNARY(Acos, acos)

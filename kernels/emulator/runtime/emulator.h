@@ -72,7 +72,7 @@ EMU_API bool fault_due(const char* name);
 // aclrtSetDevice.
 EMU_API int current_device();
 
-// True if [pointer, pointer + bytes) lies in one live allocation of an emulated device. No bytes: true.
+// True if [pointer, pointer + bytes) is empty, or lies in one live allocation of an emulated device.
 EMU_API bool is_device_memory(const void* pointer, uint64_t bytes);
 
 }  // namespace emu

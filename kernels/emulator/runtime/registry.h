@@ -11,21 +11,21 @@ namespace emu {
 template <typename Object>
 class Registry {
  public:
-  void* add(std::shared_ptr<Object> object) {
+  Object* add(std::shared_ptr<Object> object) {
     std::lock_guard lock(mutex_);
-    void* handle = object.get();
+    Object* handle = object.get();
     objects_.emplace(handle, std::move(object));
     return handle;
   }
 
   // Null if there is none.
-  std::shared_ptr<Object> find(void* handle) const {
+  std::shared_ptr<Object> find(const void* handle) const {
     std::lock_guard lock(mutex_);
     const auto found = objects_.find(handle);
     return found == objects_.end() ? nullptr : found->second;
   }
 
-  std::shared_ptr<Object> remove(void* handle) {
+  std::shared_ptr<Object> remove(const void* handle) {
     std::lock_guard lock(mutex_);
     const auto found = objects_.find(handle);
     if (found == objects_.end()) return nullptr;
@@ -43,7 +43,7 @@ class Registry {
 
  private:
   mutable std::mutex mutex_;
-  std::unordered_map<void*, std::shared_ptr<Object>> objects_;
+  std::unordered_map<const void*, std::shared_ptr<Object>> objects_;
 };
 
 }  // namespace emu

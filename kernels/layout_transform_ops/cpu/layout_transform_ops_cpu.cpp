@@ -98,28 +98,27 @@ void launch(
   });
 }
 
+// rows: [B, width]. row_stride, in elements: of the rows.
+RecatTask task_of(at::IntArrayRef dims, const at::Tensor& rows, int64_t row_stride, double scale) {
+  RecatTask task;
+  task.dims = dims.data();
+  task.num_ranks = static_cast<int64_t>(dims.size());
+  task.batch = rows.size(0);
+  task.width = rows.size(1);
+  task.row_stride = row_stride;
+  task.scale = scale;
+  return task;
+}
+
 struct Cpu {
   static void recat(
       const at::Tensor& rows, at::IntArrayRef dims, double scale, at::Tensor& out, Output output) {
-    RecatTask task;
-    task.dims = dims.data();
-    task.num_ranks = static_cast<int64_t>(dims.size());
-    task.batch = rows.size(0);
-    task.width = rows.size(1);
-    task.row_stride = rows.stride(0);
-    task.scale = scale;
-    launch(true, task, rows, out, output);
+    launch(true, task_of(dims, rows, rows.stride(0), scale), rows, out, output);
   }
 
   static void unrecat(
       const at::Tensor& flat, at::IntArrayRef dims, at::Tensor& out, Output output) {
-    RecatTask task;
-    task.dims = dims.data();
-    task.num_ranks = static_cast<int64_t>(dims.size());
-    task.batch = out.size(0);
-    task.width = out.size(1);
-    task.row_stride = out.size(1);
-    launch(false, task, flat, out, output);
+    launch(false, task_of(dims, out, out.size(1), 1.0), flat, out, output);
   }
 };
 

@@ -17,9 +17,10 @@ constexpr int64_t GM_LINE = 512;
 constexpr int64_t MAX_GM_STRIDE = (1LL << 32) - 1;  // a larger one would be cut to 32 bits
 #endif
 
-// `count` pieces of `len` elements: at most 4095 for one DataCopyPad, which the size of a tile sees to
-// (kMaxTileSize of the plan: a piece takes a block of UB or more). From one piece's first element to the next one's it is
-// `gmPitch` elements in global memory and `ubPitch` in UB. ubPitch == len: packed.
+// `count` pieces of `len` elements: at most 4095 for one DataCopyPad, which the size of a tile sees
+// to (kMaxTileSize of the plan: a piece takes a block of UB or more). From one piece's first element
+// to the next one's it is `gmPitch` elements in global memory and `ubPitch` in UB. ubPitch == len:
+// packed.
 struct Pieces {
   int64_t count;
   int64_t len;
