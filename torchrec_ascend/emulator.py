@@ -175,7 +175,8 @@ def build(verbose: bool = False) -> Path:
             _run(["cmake", "--build", str(work)], verbose)
             scratch = target.with_suffix(".part")
             shutil.rmtree(scratch, ignore_errors=True)
-            shutil.copytree(work / "lib", scratch / "lib", symlinks=True)
+            for part in ("lib", "vendors"):
+                shutil.copytree(work / part, scratch / part, symlinks=True)
             scratch.rename(target)
     return target
 

@@ -31,9 +31,17 @@ bool compiled(at::ScalarType in, at::ScalarType out) {
   return package.found && npu::has_kernel(in, out);
 }
 
+// torch_npu casts to float32 where float64 is asked for, which is no error there but wrong here.
+void check_conversion(const char* op, at::ScalarType in, at::ScalarType out, double scale) {
+  TORCH_CHECK(
+      (in != at::kDouble && out != at::kDouble) || (in == out && scale == 1.0), op, ": ", in,
+      " to ", out, " with scale ", scale, ": on an NPU float64 is copied, neither cast nor scaled");
+}
+
 struct Npu {
   static void recat(
       const at::Tensor& rows, at::IntArrayRef dims, double scale, at::Tensor& out, Output) {
+    check_conversion("recat", rows.scalar_type(), out.scalar_type(), scale);
     if (out.numel() == 0) {
       return;
     }
@@ -47,6 +55,7 @@ struct Npu {
   }
 
   static void unrecat(const at::Tensor& flat, at::IntArrayRef dims, at::Tensor& out, Output) {
+    check_conversion("unrecat", flat.scalar_type(), out.scalar_type(), 1.0);
     if (out.numel() == 0) {
       return;
     }

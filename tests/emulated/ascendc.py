@@ -6,6 +6,7 @@ Needs a C++20 compiler; no torch_npu, no CANN.
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import random
 import shutil
@@ -104,6 +105,11 @@ class Library:
     def _check(self, code: int) -> None:
         if code:
             raise EmulatedError(self._lib.recat_emulated_message().decode())
+
+    def definition(self) -> Any:
+        """Of the operator, as its host source gives it, in the form of msopgen's JSON."""
+        self._lib.recat_emulated_definition.restype = ctypes.c_char_p
+        return json.loads(self._lib.recat_emulated_definition())
 
     def call(self, **fields: Any) -> None:
         """recat_emulated_run with the fields of RecatEmulatedCall."""
@@ -252,9 +258,9 @@ def run_compiler(*arguments: str) -> None:
         raise RuntimeError(f"{compiler()} {' '.join(arguments)}:\n{done.stderr}")
 
 
-def compile_object(source: str, target: Path, operator: Path, *options: str) -> Path:
+def compile_object(source: str | Path, target: Path, operator: Path, *options: str) -> Path:
     """One object of the stand-in, with the operator's sources from `operator`."""
-    includes = (STAND_IN, operator / "op_host", operator / "op_kernel")
+    includes = (STAND_IN, operator, operator / "op_host", operator / "op_kernel")
     run_compiler(
         "-std=c++20", "-fPIC", "-fvisibility=hidden", "-w", "-c", str(STAND_IN / source),
         *(f"-I{include}" for include in includes), "-o", str(target), *options,
@@ -280,15 +286,20 @@ _kept: list[Any] = []
 
 @cache
 def objects(optimize: str = "-O1") -> dict[str, Path]:
-    """The stand-in and the unchanged kernel: core, call, 2201, 3510."""
+    """The stand-in and the unchanged operator: core, call, host, 2201, 3510."""
     at = folder()
     built = {
         "core": compile_object("core.cpp", at / "core.o", OPERATOR, optimize),
         "call": compile_object("recat_copy_async_emulated.cpp", at / "call.o", OPERATOR, optimize),
+        "host": host(at / "host.o", OPERATOR, optimize),
     }
     for arch in ARCHES:
         built[str(arch)] = kernels(arch, at / f"{arch}.o", OPERATOR, optimize)
     return built
+
+
+def host(target: Path, operator: Path, optimize: str) -> Path:
+    return compile_object(operator / "op_host" / "recat_copy_async.cpp", target, operator, optimize)
 
 
 def kernels(arch: int, target: Path, operator: Path, optimize: str) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import json
 from dataclasses import replace
 
 import ascendc
@@ -141,14 +142,23 @@ def test_any_size_of_ub(library: ascendc.Library, chip: Chip, ub: int, inverse: 
             case.check(library, replace(chip, vector_cores=2, ub_bytes=ub))
 
 
-def test_a_launch_of_no_core_is_refused(library: ascendc.Library) -> None:
+def test_a_launch_of_no_core_is_refused(
+    library: ascendc.Library, capfd: pytest.CaptureFixture[str]
+) -> None:
     """numel 0 still launches one core, which finds nothing to do."""
     for batch, dims in ((0, [3]), (3, [0, 0]), (3, [])):
         for chip in CHIPS:
             assert library.plan(batch, sum(dims), len(dims), cores=chip.vector_cores).core_num == 1
             assert library.run(torch.zeros(batch, sum(dims)), dims, batch, chip).numel() == 0
-    with pytest.raises(EmulatedError, match="cores"):
+    with pytest.raises(EmulatedError, match="TilingFunc failed"):
         library.run(torch.zeros(1, 1), [1], 1, replace(A2, vector_cores=0, ub_bytes=A5.ub_bytes))
+    assert "RecatCopyAsync: the number of cores is not in 1..65535" in capfd.readouterr().err
+
+
+def test_the_definition_is_that_of_the_json(library: ascendc.Library) -> None:
+    """msopgen makes the project from the one, the compiler reads the other."""
+    written = json.loads((ascendc.OPERATOR / "recat_copy_async.json").read_text())
+    assert library.definition() == written
 
 
 def test_the_header_and_the_test_agree_on_the_call() -> None:

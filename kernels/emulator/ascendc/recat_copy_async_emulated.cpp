@@ -5,10 +5,15 @@
 #include <string>
 
 #include "core.h"
+#include "definition.h"
 #include "recat_copy_async_kernels.h"
 #include "recat_copy_async_plan.h"
 #include "recat_copy_async_split.h"
 #include "recat_copy_async_tiling.h"
+
+namespace ops {
+const OpDef& EmulatedDefinitionRecatCopyAsync();  // OP_ADD of the operator's host source
+}  // namespace ops
 
 namespace emu {
 namespace {
@@ -27,19 +32,45 @@ RecatKernel KernelOf(const RecatEmulatedCall& call) {
   return kernel;
 }
 
-optiling::RecatCopyAsyncTilingData Tiling(const RecatEmulatedCall& call, const recat::Plan& plan) {
-  optiling::RecatCopyAsyncTilingData data = {};
-  data.batchSize = call.batch_size;
-  data.rowElems = call.row_elems;
-  data.rankNum = call.rank_num;
-  data.rowUnit = plan.rowUnit;
-  data.rowBlocks = plan.rowBlocks;
-  data.coreNum = plan.coreNum;
-  data.tileElems = plan.tileElems;
-  data.directElems = plan.directElems;
-  data.inverse = call.inverse != 0;
-  data.scale = call.scale;
-  return data;
+ge::DataType TypeOf(int dtype) {
+  switch (dtype) {
+    case RECAT_EMULATED_FLOAT32: return ge::DT_FLOAT;
+    case RECAT_EMULATED_FLOAT16: return ge::DT_FLOAT16;
+    default: return ge::DT_BF16;
+  }
+}
+
+gert::Call HostCall(const RecatEmulatedCall& call) {
+  const int64_t elements = call.batch_size * call.row_elems;
+  const gert::Shape rows({call.batch_size, call.row_elems}), flat({elements});
+  const gert::StorageShape ranks{gert::Shape({call.rank_num})};
+  gert::Call host;
+  host.inputs = {{call.inverse ? flat : rows}, ranks, ranks};
+  host.input_types = {{TypeOf(call.in_dtype)}, {ge::DT_INT64}, {ge::DT_INT64}};
+  host.outputs.resize(1);
+  host.output_types = {{TypeOf(call.out_dtype)}};
+  host.attributes.values = {{.integer = call.batch_size}, {.boolean = call.inverse != 0},
+                            {.number = call.scale}};
+  host.platform = {static_cast<uint32_t>(call.cores), static_cast<uint64_t>(call.ub_size)};
+  return host;
+}
+
+// The operator's own host functions say which result it gives and how it is launched.
+void RunHost(const RecatEmulatedCall& call, gert::Call& host) {
+  const ops::OpDef& definition = ops::EmulatedDefinitionRecatCopyAsync();
+  gert::InferShapeContext shapes(host);
+  EMU_CHECK(definition.infer_shape(&shapes) == ge::GRAPH_SUCCESS, "InferShape failed");
+  int64_t elements = 1;
+  for (size_t i = 0; i < host.outputs[0].GetDimNum(); ++i) {
+    elements *= host.outputs[0].GetDim(i);
+  }
+  EMU_CHECK(elements == call.batch_size * call.row_elems, "InferShape: another size");
+  gert::TilingContext tiling(host);
+  EMU_CHECK(definition.core.tiling(&tiling) == ge::GRAPH_SUCCESS, "TilingFunc failed");
+  EMU_CHECK(
+      host.tiling.GetDataSize() == sizeof(optiling::RecatCopyAsyncTilingData) &&
+          host.tiling.GetDataSize() <= host.tiling.GetCapacity(),
+      "TilingFunc: another size of data");
 }
 
 Region RegionOf(const char* name, const void* begin, int64_t size, bool writable) {
@@ -49,8 +80,8 @@ Region RegionOf(const char* name, const void* begin, int64_t size, bool writable
 }
 
 void LaunchKernel(
-    const RecatEmulatedCall& call, RecatKernel kernel, Launch& launch, int64_t cores,
-    optiling::RecatCopyAsyncTilingData& tiling) {
+    const RecatEmulatedCall& call, RecatKernel kernel, Launch& launch, gert::Call& host) {
+  const int64_t cores = host.block_dim;
   EMU_CHECK(cores >= 1 && cores <= call.cores, "a launch of no core, or of more than there are");
   const auto address = [&](int i) { return launch.regions[i].begin; };
   for (int64_t i = 0; i < cores; ++i) {
@@ -58,7 +89,7 @@ void LaunchKernel(
               static_cast<uint32_t>(call.ub_size));
     SetCurrent(&core);
     kernel(address(0), address(1), address(2), address(3), nullptr,
-           reinterpret_cast<uint8_t*>(&tiling));
+           static_cast<uint8_t*>(host.tiling.GetData()));
     if (call.ledger != nullptr) {
       call.ledger[i] = core.ledger;
     }
@@ -67,21 +98,15 @@ void LaunchKernel(
 
 void Run(const RecatEmulatedCall& call) {
   const RecatKernel kernel = KernelOf(call);
-  const bool convert = call.in_dtype != call.out_dtype || call.scale != 1.0f;
-  recat::Plan plan = {};
+  gert::Call host = HostCall(call);
+  RunHost(call, host);
   const int64_t in_size = SizeOf(call.in_dtype);
   const int64_t out_size = SizeOf(call.out_dtype);
-  const char* wrong = recat::MakePlan(
-      {call.batch_size, call.row_elems, call.rank_num, in_size, out_size, convert, call.cores,
-       call.ub_size},
-      plan);
-  EMU_CHECK(wrong == nullptr, wrong);
-
   const int64_t elements = call.batch_size * call.row_elems;
   Launch launch;
   launch.line = call.arch == 2201 ? 512 : 128;
   launch.moves = call.mode != RECAT_EMULATED_LEDGER;
-  launch.tiling_key = convert ? 2 : 1;
+  launch.tiling_key = host.tiling_key;
   launch.regions = {
       RegionOf("grad_output", call.in, elements * in_size, false),
       RegionOf("dim_sum_per_rank", call.dims, call.rank_num * 8, false),
@@ -96,8 +121,7 @@ void Run(const RecatEmulatedCall& call) {
   if (call.ledger != nullptr) {
     std::memset(call.ledger, 0, call.cores * sizeof(*call.ledger));
   }
-  auto tiling = Tiling(call, plan);
-  LaunchKernel(call, kernel, launch, plan.coreNum, tiling);
+  LaunchKernel(call, kernel, launch, host);
   if (strict) {
     const auto missing = std::find(launch.written.begin(), launch.written.end(), false);
     EMU_CHECK(
@@ -150,4 +174,9 @@ extern "C" __attribute__((visibility("default"))) void recat_emulated_border(
       RecatCopyAsync::BorderOf(core, core_num, row_blocks, row_elems);
   *block = border.block;
   *column = border.column;
+}
+
+extern "C" __attribute__((visibility("default"))) const char* recat_emulated_definition() {
+  static const std::string text = emu::Json(ops::EmulatedDefinitionRecatCopyAsync());
+  return text.c_str();
 }

@@ -42,6 +42,9 @@ struct RecatEmulatedPlan {
 int recat_emulated_run(const struct RecatEmulatedCall* call);
 const char* recat_emulated_message(void);
 
+// The operator's definition, in the form of recat_copy_async.json.
+const char* recat_emulated_definition(void);
+
 // The tiling plan of a call, from its sizes alone. in_size, out_size: bytes of an element.
 int recat_emulated_plan(
     int64_t batch_size, int64_t row_elems, int64_t rank_num, int64_t in_size, int64_t out_size,

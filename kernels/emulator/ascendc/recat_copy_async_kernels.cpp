@@ -19,43 +19,43 @@ namespace EMU_ARCH_NAMESPACE {
 #define recat_copy_async EMU_ENTRY(ff)
 #define DTYPE_GRAD_OUTPUT float
 #define DTYPE_SHARDED_GRAD_OUTPUT float
-#include "recat_copy_async.cpp"
+#include "op_kernel/recat_copy_async.cpp"
 #undef recat_copy_async
 #undef DTYPE_SHARDED_GRAD_OUTPUT
 
 #define recat_copy_async EMU_ENTRY(fh)
 #define DTYPE_SHARDED_GRAD_OUTPUT half
-#include "recat_copy_async.cpp"
+#include "op_kernel/recat_copy_async.cpp"
 #undef recat_copy_async
 #undef DTYPE_SHARDED_GRAD_OUTPUT
 
 #define recat_copy_async EMU_ENTRY(fb)
 #define DTYPE_SHARDED_GRAD_OUTPUT bfloat16_t
-#include "recat_copy_async.cpp"
+#include "op_kernel/recat_copy_async.cpp"
 #undef recat_copy_async
 #undef DTYPE_GRAD_OUTPUT
 
 #define recat_copy_async EMU_ENTRY(bb)
 #define DTYPE_GRAD_OUTPUT bfloat16_t
-#include "recat_copy_async.cpp"
+#include "op_kernel/recat_copy_async.cpp"
 #undef recat_copy_async
 #undef DTYPE_SHARDED_GRAD_OUTPUT
 
 #define recat_copy_async EMU_ENTRY(bf)
 #define DTYPE_SHARDED_GRAD_OUTPUT float
-#include "recat_copy_async.cpp"
+#include "op_kernel/recat_copy_async.cpp"
 #undef recat_copy_async
 #undef DTYPE_GRAD_OUTPUT
 
 #define recat_copy_async EMU_ENTRY(hf)
 #define DTYPE_GRAD_OUTPUT half
-#include "recat_copy_async.cpp"
+#include "op_kernel/recat_copy_async.cpp"
 #undef recat_copy_async
 #undef DTYPE_SHARDED_GRAD_OUTPUT
 
 #define recat_copy_async EMU_ENTRY(hh)
 #define DTYPE_SHARDED_GRAD_OUTPUT half
-#include "recat_copy_async.cpp"
+#include "op_kernel/recat_copy_async.cpp"
 #undef recat_copy_async
 
 }  // namespace EMU_ARCH_NAMESPACE

@@ -10,14 +10,17 @@
 namespace torchrec_ascend::npu {
 namespace {
 
-// cast(values * scale), the product in float32, or in float64 where a side is.
+// cast(values * scale), the product in float32.
 at::Tensor converted(const at::Tensor& values, double scale, at::ScalarType dtype) {
   if (scale == 1.0) {
     return values.to(dtype);
   }
-  const bool wide = values.scalar_type() == at::kDouble || dtype == at::kDouble;
-  const double factor = wide ? scale : static_cast<double>(static_cast<float>(scale));
-  return values.to(wide ? at::kDouble : at::kFloat).mul(factor).to(dtype);
+  return values.to(at::kFloat).mul(static_cast<double>(static_cast<float>(scale))).to(dtype);
+}
+
+// Scatter may change the payload of a NaN; an integer has none.
+at::ScalarType integer_of_size(int64_t bytes) {
+  return bytes == 2 ? at::kShort : bytes == 4 ? at::kInt : at::kLong;
 }
 
 } // namespace
@@ -64,7 +67,9 @@ at::Tensor recat_composed_batch(
   const at::Tensor column = at::arange(width, dims.options());
   const at::Tensor row = at::arange(batch, dims.options()).unsqueeze(1);
   const at::Tensor to = row.mul(dim).add(offset.mul(batch - 1).add(column));
-  return out.scatter_(0, to.view({-1}), grad.view({-1}));
+  const at::ScalarType integer = integer_of_size(grad.element_size());
+  out.view(integer).scatter_(0, to.view({-1}), grad.view({-1}).view(integer));
+  return out;
 }
 
 } // namespace torchrec_ascend::npu

@@ -23,10 +23,9 @@ struct Entry {
   at::Tensor device;  // int64 [2, ranks]: dims, offsets
 };
 
-at::Tensor pinned_splits(at::IntArrayRef dims, at::Device device) {
+at::Tensor pinned_splits(at::IntArrayRef dims) {
   const auto ranks = static_cast<int64_t>(dims.size());
-  at::Tensor host =
-      at::empty({2, ranks}, at::TensorOptions(at::kLong)).pin_memory(device.type());
+  at::Tensor host = at::empty({2, ranks}, at::TensorOptions(at::kLong)).pin_memory();
   int64_t* values = host.mutable_data_ptr<int64_t>();
   int64_t offset = 0;
   for (int64_t t = 0; t < ranks; ++t) {
@@ -52,7 +51,7 @@ Splits device_splits(at::IntArrayRef dims, at::Device device) {
       entries.clear();
     }
     Entry entry;
-    entry.host = pinned_splits(dims, device);
+    entry.host = pinned_splits(dims);
     entry.device = entry.host.to(device, /*non_blocking=*/true);
     found = entries.emplace(key, std::move(entry)).first;
   }

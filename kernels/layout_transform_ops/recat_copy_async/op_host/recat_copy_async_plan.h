@@ -5,6 +5,10 @@
 
 namespace recat {
 
+// Tiling keys. A copy changes no bit; a conversion scales, casts or both.
+constexpr uint64_t kCopyKey = 1;
+constexpr uint64_t kConvertKey = 2;
+
 struct PlanInput {
   int64_t batchSize;  // B >= 0
   int64_t rowElems;   // S = sum of dims >= 0
