@@ -28,8 +28,14 @@ def check_all_to_all_once(pg: dist.ProcessGroup | None, device: torch.device | N
         return
     if (device is not None and device.type == "meta") or dist.get_backend(pg) == "fake":
         return
-    check_all_to_all(pg, device or torch.device("cpu"))
+    check_all_to_all(pg, device or _device_of(pg))
     _tried.add(pg)
+
+
+def _device_of(pg: dist.ProcessGroup) -> torch.device:
+    """Where the group's tensors may be: the CPU if it is among the places, else this rank's card."""
+    types = [kind.partition(":")[0] for kind in dist.get_backend_config(pg).split(",")]
+    return torch.device("cpu" if "cpu" in types else types[0])
 
 
 def check_all_to_all(pg: dist.ProcessGroup, device: torch.device) -> None:

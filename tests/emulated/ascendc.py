@@ -287,7 +287,8 @@ _kept: list[Any] = []
 @cache
 def objects(optimize: str = "-O1") -> dict[str, Path]:
     """The stand-in and the unchanged operator: core, call, host, 2201, 3510."""
-    at = folder()
+    at = folder() / optimize.strip("-")
+    at.mkdir(exist_ok=True)
     built = {
         "core": compile_object("core.cpp", at / "core.o", OPERATOR, optimize),
         "call": compile_object("recat_copy_async_emulated.cpp", at / "call.o", OPERATOR, optimize),

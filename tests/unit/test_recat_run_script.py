@@ -15,6 +15,7 @@ import pytest
 
 OPERATOR = Path(__file__).parents[2] / "kernels/layout_transform_ops/recat_copy_async"
 
+SYMBOLS = "aclnnRecatCopyAsyncGetWorkspaceSize aclnnRecatCopyAsync"
 MSOPGEN = r"""#!/usr/bin/env bash
 set -eu
 printf '%s\n' "$@" > "$CANN_SEEN/msopgen"
@@ -60,15 +61,13 @@ def cann(tmp_path: Path) -> Path:
 
 
 def run(
-    cann: Path | None, *arguments: str, symbols: str | None = None
+    cann: Path | None, *arguments: str, symbols: str = SYMBOLS
 ) -> subprocess.CompletedProcess[str]:
     # Neither a real CANN of this machine, nor its msopgen.
     env = {"PATH": os.environ["PATH"], "HOME": "/nowhere"}
     if cann is not None:
         env["CANN_SEEN"] = str(cann.parent / "seen")
-        env["CANN_SYMBOLS"] = (
-            "aclnnRecatCopyAsyncGetWorkspaceSize aclnnRecatCopyAsync" if symbols is None else symbols
-        )
+        env["CANN_SYMBOLS"] = symbols
         arguments = (*arguments, "--cann", str(cann), "--output", str(cann.parent / "out"))
     command = ["bash", str(OPERATOR / "run.sh"), *arguments]
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
