@@ -33,7 +33,7 @@ def check_all_to_all_once(pg: dist.ProcessGroup | None, device: torch.device | N
 
 
 def _device_of(pg: dist.ProcessGroup) -> torch.device:
-    """Where the group's tensors may be: the CPU if it is among the places, else this rank's card."""
+    """Where the group's tensors may be: the CPU if it is among them, else this rank's card."""
     types = [kind.partition(":")[0] for kind in dist.get_backend_config(pg).split(",")]
     return torch.device("cpu" if "cpu" in types else types[0])
 

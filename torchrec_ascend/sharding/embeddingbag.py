@@ -37,6 +37,7 @@ from torchrec_ascend.sharding.checks import (
     trainable_plan,
 )
 from torchrec_ascend.sharding.cw import AscendCwPooledEmbeddingSharding
+from torchrec_ascend.sharding.dp import AscendDpPooledEmbeddingSharding
 from torchrec_ascend.sharding.grid import AscendGridPooledEmbeddingSharding
 from torchrec_ascend.sharding.mean import ROW_SHARDED, RowShardedMean, divide
 from torchrec_ascend.sharding.rw import AscendRwPooledEmbeddingSharding
@@ -45,7 +46,6 @@ from torchrec_ascend.sharding.twcw import AscendTwCwPooledEmbeddingSharding
 from torchrec_ascend.sharding.twrw import AscendTwRwPooledEmbeddingSharding
 from torchrec_ascend.sharding.weights import copy_weights
 
-# Data-parallel has no exchange: upstream's serves.
 SHARDINGS: dict[str, type] = {
     ShardingType.TABLE_WISE.value: AscendTwPooledEmbeddingSharding,
     ShardingType.COLUMN_WISE.value: AscendCwPooledEmbeddingSharding,
@@ -53,6 +53,7 @@ SHARDINGS: dict[str, type] = {
     ShardingType.ROW_WISE.value: AscendRwPooledEmbeddingSharding,
     ShardingType.TABLE_ROW_WISE.value: AscendTwRwPooledEmbeddingSharding,
     ShardingType.GRID_SHARD.value: AscendGridPooledEmbeddingSharding,
+    ShardingType.DATA_PARALLEL.value: AscendDpPooledEmbeddingSharding,
 }
 
 
@@ -119,6 +120,8 @@ class AscendShardedEmbeddingBagCollection(ShardedEmbeddingBagCollection):
                 sharding_infos, env, device, permute_embeddings, qcomm_codecs_registry
             )
         check_dtypes(sharding_infos, device)
+        if sharding_class is AscendDpPooledEmbeddingSharding:  # no exchange, no codec
+            return sharding_class(sharding_infos, env, device)
         kwargs: dict[str, Any] = {"qcomm_codecs_registry": qcomm_codecs_registry}
         if issubclass(sharding_class, CwPooledEmbeddingSharding):
             kwargs["permute_embeddings"] = permute_embeddings

@@ -8,8 +8,10 @@ from torchrec.distributed.sharding.rw_sharding import (
     RwPooledEmbeddingDist,
     RwPooledEmbeddingSharding,
 )
+from torchrec.distributed.types import ShardingType
 
 from torchrec_ascend.reduce_scatter import AscendPooledEmbeddingsReduceScatter
+from torchrec_ascend.sharding.lookup import AscendPooledLookup
 
 
 class AscendRwPooledEmbeddingDist(RwPooledEmbeddingDist):
@@ -24,8 +26,10 @@ class AscendRwPooledEmbeddingDist(RwPooledEmbeddingDist):
             self._dist = AscendPooledEmbeddingsReduceScatter(self._pg, self._codecs)
 
 
-class AscendRwPooledEmbeddingSharding(RwPooledEmbeddingSharding):
+class AscendRwPooledEmbeddingSharding(AscendPooledLookup, RwPooledEmbeddingSharding):
     """A table's rows lie on all ranks."""
+
+    lookup_sharding_type = ShardingType.ROW_WISE
 
     def create_output_dist(
         self, device: torch.device | None = None

@@ -18,6 +18,7 @@ from torchrec.distributed.types import ShardingEnv
 
 from torchrec_ascend.comm import AscendPooledEmbeddingsAllToAll
 from torchrec_ascend.sharding.checks import output_dtype
+from torchrec_ascend.sharding.lookup import AscendPooledLookup
 from torchrec_ascend.splits import RankSplits
 
 
@@ -51,8 +52,8 @@ class AscendTwPooledEmbeddingDist(TwPooledEmbeddingDist):
         )
 
 
-class AscendTwOutputDist:
-    """Mixed into upstream's table-wise and column-wise shardings: their output dist is ours."""
+class AscendTwOutputDist(AscendPooledLookup):
+    """Mixed into upstream's table-wise and column-wise shardings: ours look up and send."""
 
     def __init__(
         self, sharding_infos: list[EmbeddingShardingInfo], env: ShardingEnv, *args: Any, **kw: Any

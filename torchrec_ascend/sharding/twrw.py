@@ -18,11 +18,12 @@ from torchrec.distributed.sharding.twrw_sharding import (
     TwRwPooledEmbeddingDist,
     TwRwPooledEmbeddingSharding,
 )
-from torchrec.distributed.types import ShardingEnv
+from torchrec.distributed.types import ShardingEnv, ShardingType
 
 from torchrec_ascend.comm import AscendPooledEmbeddingsAllToAll
 from torchrec_ascend.reduce_scatter import AscendPooledEmbeddingsReduceScatter
 from torchrec_ascend.sharding.checks import output_dtype
+from torchrec_ascend.sharding.lookup import AscendPooledLookup
 from torchrec_ascend.splits import RankSplits
 
 
@@ -49,8 +50,10 @@ class AscendCrossNodeDist:
         )
 
 
-class AscendCrossNodeSharding:
-    """Mixed into upstream's sharding: its output dist is `dist_class`."""
+class AscendCrossNodeSharding(AscendPooledLookup):
+    """Mixed into upstream's sharding: its lookup is ours, its output dist `dist_class`."""
+
+    lookup_sharding_type = ShardingType.TABLE_ROW_WISE  # grid too, as upstream
 
     dist_class: type
 

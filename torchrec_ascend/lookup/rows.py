@@ -1,0 +1,85 @@
+"""Which rows a batch touches, each once, and the sums of their gradients. No host sync."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+# The smallest normal float32, as an integer: from here on, the bits of positive floats order as
+# integers do, and no unit flushes them to zero.
+_SMALLEST_NORMAL = 0x00800000
+_LARGEST_FINITE = 0x7F7FFFFF
+MOST_ROWS = _LARGEST_FINITE - _SMALLEST_NORMAL  # of tables of one dim on one rank
+
+
+@dataclass(frozen=True)
+class TouchedRows:
+    """The distinct rows among N ids, in buffers sized by N: their count stays on the device.
+
+    rows: [N] int64, ascending; unused places hold the spare row.
+    order: [N] int64, the ids' positions sorted by row, stable.
+    starts: [N + 1] int64, where each row's positions begin in `order`; unused places hold N.
+    """
+
+    rows: Tensor
+    order: Tensor
+    starts: Tensor
+
+
+def touched_rows(ids: Tensor, spare: int) -> TouchedRows:
+    """The distinct rows among `ids`.
+
+    Args:
+        ids: [N] int64, N > 0, each in [0, spare).
+        spare: a row that no id names; at most :data:`MOST_ROWS`.
+    """
+    count = ids.numel()
+    order = torch.argsort(_sort_key(ids), stable=True)
+    ordered = ids.index_select(0, order)
+    first = torch.ones(count, dtype=torch.bool, device=ids.device)
+    torch.ne(ordered[1:], ordered[:-1], out=first[1:])
+    # int32: Ascend's vector cores have no cumulative sum of int64.
+    index = torch.cumsum(first, 0, dtype=torch.int32).sub_(1)
+    # Place `count` collects what is no first occurrence, and is cut off.
+    place = torch.where(first, index, count).long()
+    rows = ids.new_full((count + 1,), spare).scatter_(0, place, ordered)
+    position = torch.arange(count, device=ids.device)
+    starts = ids.new_full((count + 1,), count).scatter_(0, place, position)
+    starts[count] = count
+    return TouchedRows(rows[:count], order, starts)
+
+
+def _sort_key(ids: Tensor) -> Tensor:
+    """[N], ordered as ids are. A2 and A3 sort floats on vector cores, integers on a slow CPU."""
+    if ids.device.type == "cpu":
+        return ids
+    return ids.int().add_(_SMALLEST_NORMAL).view(torch.float32)
+
+
+def sum_by_row(grad: Tensor, source: Tensor, scale: Tensor | None, touched: TouchedRows) -> Tensor:
+    """[N, D] float32: row by row of `touched`, the sum of its ids' gradients. Deterministic.
+
+    Args:
+        grad: [bags, D] float32.
+        source: [N] int64, which row of `grad` each id takes.
+        scale: [N] float32 that each id's gradient is multiplied by, or None.
+        touched: of the N ids.
+    """
+    # A bag of the "embedding" grad is one touched row: one operator, without atomic additions.
+    return F.embedding_bag(
+        source.index_select(0, touched.order),
+        grad,
+        touched.starts,
+        mode="sum",
+        per_sample_weights=None if scale is None else scale.index_select(0, touched.order),
+        include_last_offset=True,
+    )
+
+
+def bag_of_id(offsets: Tensor, count: int) -> Tensor:
+    """[count] int64: the bag that each id lies in. offsets: [bags + 1] int64, from 0 to count."""
+    bags = torch.arange(offsets.numel() - 1, device=offsets.device)
+    return torch.repeat_interleave(bags, offsets.diff(), output_size=count)
