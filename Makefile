@@ -31,7 +31,7 @@ lint: venv ## ruff and mypy
 	$(PY) -m ruff format --check
 	$(PY) -m mypy
 
-test: lint build ## lint and the whole test suite
+test: lint emulator ## lint and the whole test suite
 	$(PY) -m pytest $(ARGS)
 
 train: build ## train a DLRM on MovieLens-100k on two CPU ranks

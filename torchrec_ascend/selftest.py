@@ -56,12 +56,11 @@ def check_all_to_all(pg: dist.ProcessGroup, device: torch.device) -> None:
         _exchange(pg, device, torch.int64, [[2] * size] * size, "equal"),
     ]
     error = next((text for text in errors if text), "")
-    passed = torch.zeros(size, dtype=torch.int32, device=device)
     # A library that delivers zeros here too says "failed", not "passed".
-    dist.all_gather_into_tensor(
-        passed, torch.tensor([0 if error else 1], dtype=torch.int32, device=device), group=pg
-    )
-    failed = [source for source, flag in enumerate(passed.tolist()) if flag != 1]
+    passed = [torch.zeros(1, dtype=torch.int32, device=device) for _ in range(size)]
+    own = torch.tensor([0 if error else 1], dtype=torch.int32, device=device)
+    dist.all_gather(passed, own, group=pg)
+    failed = [source for source, flag in enumerate(torch.cat(passed).tolist()) if flag != 1]
     if failed or error:
         raise RuntimeError(
             f"rank {rank}: the all-to-all of process group {pg.group_name!r} ({size} ranks, "

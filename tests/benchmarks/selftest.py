@@ -36,7 +36,7 @@ def collectives() -> None:
     equal = torch.ones(2 * size, dtype=torch.int64)
     dist.all_to_all_single(torch.empty_like(equal), equal)
     flag = torch.ones(1, dtype=torch.int32)
-    dist.all_gather_into_tensor(torch.empty(size, dtype=torch.int32), flag)
+    dist.all_gather([torch.empty_like(flag) for _ in range(size)], flag)
 
 
 def trial() -> None:

@@ -26,9 +26,9 @@ SETTINGS = [
 ]
 
 
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)  # first: the worlds stay up
 @pytest.mark.parametrize("operator_package", [True, False])
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
-@pytest.mark.parametrize("setting", SETTINGS, ids=str)
 def test_equals_gloo(
     world: Callable[..., World],
     npu_world: Callable[..., World],

@@ -127,8 +127,10 @@ def test_strides_beyond_32_bits(library: ascendc.Library, chip: Chip, inverse: b
 @pytest.mark.parametrize("chip", CHIPS, ids=["A2", "A5"])
 def test_ranks_far_apart_on_the_flat_side(library: ascendc.Library, chip: Chip) -> None:
     """Equal ranks go together, one stride apart: here that is more than 32 bits."""
-    cores = library.ledger([4] * 2, 1 << 29, chip)
-    assert sum(core["store_bytes"] for core in cores) == (1 << 29) * 8 * 4
+    dim, batch = 31, 38 << 20
+    assert batch * dim * 4 > 1 << 32
+    cores = library.ledger([dim] * 2, batch, chip)
+    assert sum(core["store_bytes"] for core in cores) == batch * 2 * dim * 4
 
 
 @pytest.mark.parametrize("inverse", [False, True])
