@@ -24,6 +24,7 @@ from torchrec.distributed.types import ShardingPlan
 from torchrec.modules.embedding_configs import DataType
 from torchrec.optim.apply_optimizer_in_backward import apply_optimizer_in_backward
 
+from torchrec_ascend.device import rank_device
 from torchrec_ascend.sharding import AscendEmbeddingBagCollectionSharder
 
 SHARDERS = {
@@ -31,6 +32,7 @@ SHARDERS = {
     "upstream": EmbeddingBagCollectionSharder,
 }
 LR = 0.5
+CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
@@ -183,11 +185,11 @@ def batch(case: Case, step: int, rank: int) -> KeyedJaggedTensor:
 
 def loss_of(outputs: dict[str, Tensor], step: int) -> Tensor:
     """A sum with integer coefficients that differ by row and column; 0 for an empty batch."""
-    total = torch.zeros(())
+    total = torch.zeros((), device=next(iter(outputs.values())).device)
     for i, key in enumerate(sorted(outputs)):
         out = outputs[key].float()
-        rows = torch.arange(out.shape[0]).unsqueeze(1)
-        columns = torch.arange(out.shape[1]).unsqueeze(0)
+        rows = torch.arange(out.shape[0], device=out.device).unsqueeze(1)
+        columns = torch.arange(out.shape[1], device=out.device).unsqueeze(0)
         total = total + (out * ((rows * 3 + columns * 5 + i + step) % 7 - 3)).sum()
     return total
 
@@ -198,6 +200,7 @@ def shard(
     model: nn.Module | None = None,
     plan: dict[str, Any] | None = None,
     lr: float = LR,
+    device: torch.device = CPU,
 ) -> DistributedModelParallel:
     """`model` (with an `ebc`) under DMP: the case's plan or another, and fused SGD."""
     from torchrec.distributed.comm import get_local_size
@@ -212,13 +215,13 @@ def shard(
         sharder=sharder,
         local_size=get_local_size(world_size),
         world_size=world_size,
-        device_type="cpu",
+        device_type=device.type,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         dmp = DistributedModelParallel(
             model,
-            device=torch.device("cpu"),
+            device=device,
             plan=ShardingPlan({"ebc": module_plan}),
             sharders=[sharder],
         )
@@ -254,9 +257,12 @@ class Trace:
 
 
 def train_sharded(
-    case: Case, sharder: EmbeddingBagCollectionSharder, plan: dict[str, Any] | None = None
+    case: Case,
+    sharder: EmbeddingBagCollectionSharder,
+    plan: dict[str, Any] | None = None,
+    device: torch.device = CPU,
 ) -> Trace:
-    dmp = shard(case, sharder, plan=plan)
+    dmp = shard(case, sharder, plan=plan, device=device)
     # Data-parallel tables have no fused optimizer: one outside trains them.
     names = {
         f"ebc.embedding_bags.{table.name}.weight"
@@ -269,12 +275,16 @@ def train_sharded(
     for step in range(case.steps):
         if optimizer is not None:
             optimizer.zero_grad()
-        result = dmp(batch(case, step, dist.get_rank()))
+        result = dmp(batch(case, step, dist.get_rank()).to(device))
         loss_of(result, step).backward()
         if optimizer is not None:
             optimizer.step()
-        outputs.append({key: value.detach().clone() for key, value in result.items()})
-    return Trace(outputs, [(n, t.detach().clone(), o) for n, t, o in local_blocks(dmp)])
+        outputs.append({key: _kept(value) for key, value in result.items()})
+    return Trace(outputs, [(n, _kept(t), o) for n, t, o in local_blocks(dmp)])
+
+
+def _kept(value: Tensor) -> Tensor:
+    return value.detach().clone().cpu()
 
 
 def train_unsharded(case: Case, world_size: int, rank: int, divide: bool = True) -> Trace:
@@ -335,8 +345,8 @@ def quiet() -> Iterator[None]:
         logging.disable(logging.NOTSET)
 
 
-def compare(case: Case, sharder: str = "ours") -> tuple[float, float]:
-    """On each rank: the sharded model's differences from the unsharded one."""
+def compare(case: Case, sharder: str = "ours", device: str = "cpu") -> tuple[float, float]:
+    """On each rank: the differences of the sharded model on `device` from the unsharded one."""
     with quiet():
-        mine = train_sharded(case, SHARDERS[sharder]())
+        mine = train_sharded(case, SHARDERS[sharder](), device=rank_device(device))
     return difference(mine, train_unsharded(case, dist.get_world_size(), dist.get_rank()))

@@ -8,11 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-# The smallest normal float32, as an integer: from here on, the bits of positive floats order as
-# integers do, and no unit flushes them to zero.
-_SMALLEST_NORMAL = 0x00800000
-_LARGEST_FINITE = 0x7F7FFFFF
-MOST_ROWS = _LARGEST_FINITE - _SMALLEST_NORMAL  # of tables of one dim on one rank
+from torchrec_ascend.ops.order import ascending
 
 
 @dataclass(frozen=True)
@@ -34,10 +30,10 @@ def touched_rows(ids: Tensor, spare: int) -> TouchedRows:
 
     Args:
         ids: [N] int64, N > 0, each in [0, spare).
-        spare: a row that no id names; at most :data:`MOST_ROWS`.
+        spare: a row that no id names; at most `torchrec_ascend.ops.order.MOST`.
     """
     count = ids.numel()
-    order = torch.argsort(_sort_key(ids), stable=True)
+    order = ascending(ids)
     ordered = ids.index_select(0, order)
     first = torch.ones(count, dtype=torch.bool, device=ids.device)
     torch.ne(ordered[1:], ordered[:-1], out=first[1:])
@@ -50,13 +46,6 @@ def touched_rows(ids: Tensor, spare: int) -> TouchedRows:
     starts = ids.new_full((count + 1,), count).scatter_(0, place, position)
     starts[count] = count
     return TouchedRows(rows[:count], order, starts)
-
-
-def _sort_key(ids: Tensor) -> Tensor:
-    """[N], ordered as ids are. A2 and A3 sort floats on vector cores, integers on a slow CPU."""
-    if ids.device.type == "cpu":
-        return ids
-    return ids.int().add_(_SMALLEST_NORMAL).view(torch.float32)
 
 
 def sum_by_row(grad: Tensor, source: Tensor, scale: Tensor | None, touched: TouchedRows) -> Tensor:

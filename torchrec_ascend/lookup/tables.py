@@ -14,7 +14,8 @@ from fbgemm_gpu.split_table_batched_embeddings_ops_common import EmbeddingLocati
 from fbgemm_gpu.split_table_batched_embeddings_ops_training import ComputeDevice
 from torch import Tensor, nn
 
-from torchrec_ascend.lookup.rows import MOST_ROWS, bag_of_id
+from torchrec_ascend.lookup.rows import bag_of_id
+from torchrec_ascend.ops.order import MOST as MOST_ROWS
 
 
 @dataclass

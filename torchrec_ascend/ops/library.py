@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 import torchrec_ascend
+from torchrec_ascend.ops import jagged
 
 LIBRARY = "libtorchrec_ascend_ops.so"
 NPU_LIBRARY = "libtorchrec_ascend_npu_ops.so"
@@ -78,6 +79,7 @@ def load_npu() -> bool:
         warnings.warn(f"torchrec_ascend has no NPU operators: {_npu_reason}", stacklevel=2)
     else:
         _npu_loaded, _npu_reason = True, str(path)
+        jagged.register()
     return _npu_loaded
 
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from torchrec.distributed.comm import get_local_size
 from torchrec.distributed.embedding_sharding import EmbeddingSharding, EmbeddingShardingInfo
 from torchrec.distributed.embedding_types import KJTList
 from torchrec.distributed.embeddingbag import (
@@ -40,6 +41,7 @@ from torchrec_ascend.sharding.cw import AscendCwPooledEmbeddingSharding
 from torchrec_ascend.sharding.dp import AscendDpPooledEmbeddingSharding
 from torchrec_ascend.sharding.grid import AscendGridPooledEmbeddingSharding
 from torchrec_ascend.sharding.mean import ROW_SHARDED, RowShardedMean, divide
+from torchrec_ascend.sharding.placement import on_cards
 from torchrec_ascend.sharding.rw import AscendRwPooledEmbeddingSharding
 from torchrec_ascend.sharding.tw import AscendTwPooledEmbeddingSharding
 from torchrec_ascend.sharding.twcw import AscendTwCwPooledEmbeddingSharding
@@ -215,6 +217,8 @@ class AscendEmbeddingBagCollectionSharder(EmbeddingBagCollectionSharder):
         Warns:
             UserWarning: the plan's compute kernel would train nothing.
         """
+        if device is not None:
+            params = on_cards(params, device.type, get_local_size(env.world_size))
         return AscendShardedEmbeddingBagCollection(
             module,
             trainable_plan(params, self.shardable_parameters(module), self.fused_params),

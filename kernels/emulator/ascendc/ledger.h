@@ -3,7 +3,7 @@
 #include <stdint.h>
 
 // Lines are the chip's: 512 bytes (2201) or 128 (3510). A line counts once for each DMA that touches
-// it in *_lines, once altogether in *_unique_lines.
+// it in *_lines, once a core in *_unique_lines.
 struct EmulatedLedger {
   uint64_t loads, stores, load_bursts, store_bursts, load_bytes, store_bytes;
   uint64_t load_lines, store_lines, load_unique_lines, store_unique_lines;
