@@ -145,6 +145,7 @@ def _serve(
         WORLD_SIZE=str(size),
         LOCAL_RANK=str(rank % local_size),
         LOCAL_WORLD_SIZE=str(local_size),
+        NPU_EMU_HOST=str(rank // local_size),  # for emulated NPUs
         GLOO_SOCKET_IFNAME="lo",
     )
     # A spawned process takes its parent's sys.path and not the PYTHONPATH it was started with.

@@ -24,22 +24,29 @@ def emulated() -> Emulated:
 
 @pytest.fixture(scope="session")
 def npu_world(emulated: Emulated) -> Iterator[Callable[..., World]]:
-    """npu_world(size, soc="a2", asynchronous=False, **emulation) -> World of emulated NPUs.
+    """npu_world(size, soc="a2", asynchronous=False, local_size=size, **emulation) -> World.
 
-    Rank r is on npu:r, with torch.distributed over the emulated HCCL. The last few worlds are kept
+    Rank r is on npu:(r % local_size), with torch.distributed over the emulated HCCL. The last few worlds are kept
     for the tests that follow.
     """
     worlds: dict[tuple[Any, ...], World] = {}
 
-    def get(size: int, soc: str = "a2", asynchronous: bool = False, **emulation: Any) -> World:
-        key = (size, soc, asynchronous, tuple(sorted(emulation.items())))
+    def get(
+        size: int,
+        soc: str = "a2",
+        asynchronous: bool = False,
+        local_size: int | None = None,
+        **emulation: Any,
+    ) -> World:
+        local_size = local_size or size
+        key = (size, soc, asynchronous, local_size, tuple(sorted(emulation.items())))
         if key in worlds:
             worlds[key] = worlds.pop(key)  # used last
         else:
             while sum(kept.size for kept in worlds.values()) + size > 12:  # processes
                 worlds.pop(next(iter(worlds))).stop()
             variables = emulated.environment(soc, asynchronous, None, **emulation)
-            worlds[key] = World(size, size, "npu", variables)
+            worlds[key] = World(size, local_size, "npu", variables)
         return worlds[key]
 
     yield get

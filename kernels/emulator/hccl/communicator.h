@@ -21,6 +21,7 @@ struct Identity {
   uint32_t rank = 0;
   uint32_t size = 1;
   int device = -1;
+  int host = 0;
   std::chrono::seconds connect_timeout{120};
   std::chrono::seconds exec_timeout{1836};  // 0: never
 };

@@ -21,7 +21,7 @@ struct Hello {
   uint32_t rank = 0;
   uint32_t size = 0;
   int32_t device = -1;
-  uint32_t unused = 0;
+  int32_t host = 0;
 };
 
 class SetUp {
@@ -104,7 +104,7 @@ class SetUp {
   }
 
   Hello own_hello(Role role) const {
-    return {kHelloMagic, role, who_.rank, who_.size, who_.device, 0};
+    return {kHelloMagic, role, who_.rank, who_.size, who_.device, who_.host};
   }
 
   void greet(const Socket& socket, Role role) {
@@ -165,9 +165,10 @@ class SetUp {
   }
 
   void check_devices() const {
-    std::map<int32_t, uint32_t> users;
+    std::map<std::pair<int32_t, int32_t>, uint32_t> users;
     for (const Hello& hello : hellos_) {
-      const auto [user, is_new] = users.emplace(hello.device, hello.rank);
+      const auto [user, is_new] =
+          users.emplace(std::pair(hello.host, hello.device), hello.rank);
       if (is_new) continue;
       throw Error(HCCL_E_PARA, "EI0015: ranks " + std::to_string(user->second) + " and " +
                                    std::to_string(hello.rank) + " both use device " +

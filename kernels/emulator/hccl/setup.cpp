@@ -123,6 +123,8 @@ Status make_communicator(const std::string& id, uint32_t size, uint32_t rank,
   identity.size = size;
   identity.device = current_device();
   if (identity.device < 0) throw Error(HCCL_E_RUNTIME, "no device is set on this thread");
+  // Ranks of different numbers count as ranks of different hosts, which may use the same device.
+  if (const char* host = std::getenv("NPU_EMU_HOST")) identity.host = std::atoi(host);
   identity.connect_timeout = seconds_from("HCCL_CONNECT_TIMEOUT", 120);
   identity.exec_timeout = seconds_from("HCCL_EXEC_TIMEOUT", 1836);
   if (config != nullptr) apply(*config, identity);
