@@ -4,14 +4,17 @@
 #   PIP_ARGS  passed to pip. torch must be a CPU build: where pip's index serves CUDA builds, name
 #             an index or a folder with the CPU wheel, such as PIP_ARGS='--find-links DIR'
 #   ARGS      passed to the trainer (make train) or to pytest (make test)
+#   DEVICE    cpu, or npu: emulated NPUs (make train)
 
 PYTHON ?= python3
 PIP_ARGS ?=
 ARGS ?=
+DEVICE ?= cpu
 
 PY := .venv/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --no-cache-dir
 TORCHRUN := $(PY) -m torch.distributed.run --rdzv_backend c10d --rdzv_endpoint localhost:0
+EMULATED := $(if $(filter npu,$(DEVICE)),$(PY) -m torchrec_ascend.emulator --)
 KERNELS := $(shell find kernels -type f)
 
 .PHONY: help venv build emulator lint test train bench clean
@@ -34,8 +37,9 @@ lint: venv ## ruff and mypy
 test: lint emulator ## lint and the whole test suite
 	$(PY) -m pytest $(ARGS)
 
-train: build ## train a DLRM on MovieLens-100k on two CPU ranks
-	$(TORCHRUN) --nproc_per_node 2 -m torchrec_ascend.dlrm --config configs/movielens.yaml $(ARGS)
+train: $(if $(filter npu,$(DEVICE)),emulator,build) ## train a DLRM on MovieLens-100k on two CPU ranks, or on emulated NPUs
+	$(EMULATED) $(TORCHRUN) --nproc_per_node 2 -m torchrec_ascend.dlrm \
+	  --config configs/movielens.yaml --device $(DEVICE) $(ARGS)
 
 bench: build ## time recat, unrecat and a training step against upstream
 	$(PY) tests/benchmarks/recat.py

@@ -12,7 +12,12 @@ import torch
 class Chip:
     """One Ascend chip, as its driver reports it.
 
-    The figures are the vendor's platform files' (cores, memories), read, not measured.
+    No figure is measured. Cores, memories and `hbm_bandwidth` are the vendor's platform files'
+    (the documents of the vendor's samples say 1.8 TB/s for A2 where its platform file says 1.6).
+    The links are the vendor's descriptions of its servers: A2's HCCS joins a card to the 7 others
+    of a node with 28 GB/s each, and a card has one RoCE port of 200 Gbit/s; a die of A3 reaches
+    the dies of its node at 196 GB/s, and others at 25 (some sources say 50). A5's are the least
+    certain: 224 GB/s in a node has one source, and for its network RoCE's figure is assumed.
 
     Args:
         soc: name that `aclrtGetSocName` returns.
@@ -22,6 +27,9 @@ class Chip:
         hbm_bytes: device memory.
         l2_bytes: cache.
         ub_bytes: unified buffer of one vector core that a kernel's tiling may use.
+        hbm_bandwidth: of device memory, bytes per second.
+        node_bandwidth: from a chip to the others of its node together, bytes per second, one way.
+        network_bandwidth: from a chip to other nodes, bytes per second, one way.
     """
 
     soc: str
@@ -32,42 +40,51 @@ class Chip:
     hbm_bytes: int
     l2_bytes: int
     ub_bytes: int
+    hbm_bandwidth: float
+    node_bandwidth: float
+    network_bandwidth: float
 
 
 _MIB, _GIB = 1 << 20, 1 << 30
+_GB, _TB = 1e9, 1e12  # the vendor's bandwidths are decimal
 _UB_2201 = 192 * 1024 - 256  # the last 256 bytes belong to the compiler
 _UB_3510 = 248 * 1024
+_HCCS = 7 * 28 * _GB
+_ROCE = 25 * _GB
 
 
-def _a2(soc: str, cubes: int, hbm_gib: int, l2_mib: int) -> Chip:
-    return Chip(soc, "a2", 2201, cubes, 2 * cubes, hbm_gib * _GIB, l2_mib * _MIB, _UB_2201)
+def _a2(soc: str, cubes: int, hbm_gib: int, l2_mib: int, hbm_bandwidth: float) -> Chip:
+    memories = (hbm_gib * _GIB, l2_mib * _MIB, _UB_2201)
+    return Chip(soc, "a2", 2201, cubes, 2 * cubes, *memories, hbm_bandwidth, _HCCS, _ROCE)
 
 
 def _a3(soc: str, cubes: int) -> Chip:
-    return Chip(soc, "a3", 2201, cubes, 2 * cubes, 64 * _GIB, 192 * _MIB, _UB_2201)
+    memories = (64 * _GIB, 192 * _MIB, _UB_2201)
+    return Chip(soc, "a3", 2201, cubes, 2 * cubes, *memories, 1.6 * _TB, 196 * _GB, 25 * _GB)
 
 
-def _a5(soc: str, cubes: int, hbm_gib: int) -> Chip:
-    return Chip(soc, "a5", 3510, cubes, 2 * cubes, hbm_gib * _GIB, 128 * _MIB, _UB_3510)
+def _a5(soc: str, cubes: int, hbm_gib: int, hbm_bandwidth: float) -> Chip:
+    memories = (hbm_gib * _GIB, 128 * _MIB, _UB_3510)
+    return Chip(soc, "a5", 3510, cubes, 2 * cubes, *memories, hbm_bandwidth, 224 * _GB, _ROCE)
 
 
 CHIPS: dict[str, Chip] = {
     chip.soc: chip
     for chip in (
-        _a2("Ascend910B1", 24, 64, 192),
-        _a2("Ascend910B2", 24, 64, 192),
-        _a2("Ascend910B3", 20, 64, 192),
-        _a2("Ascend910B4", 20, 32, 96),
+        _a2("Ascend910B1", 24, 64, 192, 1.6 * _TB),
+        _a2("Ascend910B2", 24, 64, 192, 1.6 * _TB),
+        _a2("Ascend910B3", 20, 64, 192, 1.6 * _TB),
+        _a2("Ascend910B4", 20, 32, 96, 0.8 * _TB),
         _a3("Ascend910_9391", 24),
         _a3("Ascend910_9392", 24),
         _a3("Ascend910_9381", 24),
         _a3("Ascend910_9382", 24),
         _a3("Ascend910_9372", 20),
-        _a5("Ascend950PR_9599", 36, 128),
-        _a5("Ascend950PR_9589", 32, 128),
-        _a5("Ascend950PR_9579", 28, 128),
-        _a5("Ascend950DT_9591", 36, 144),
-        _a5("Ascend950DT_9581", 32, 144),
+        _a5("Ascend950PR_9599", 36, 128, 1.6 * _TB),
+        _a5("Ascend950PR_9589", 32, 128, 1.6 * _TB),
+        _a5("Ascend950PR_9579", 28, 128, 1.6 * _TB),
+        _a5("Ascend950DT_9591", 36, 144, 4.0 * _TB),
+        _a5("Ascend950DT_9581", 32, 144, 4.0 * _TB),
     )
 }
 
@@ -110,6 +127,11 @@ def rank_device(device_type: str) -> torch.device:
     device = torch.device(device_type, int(text))
     module.set_device(device)
     return device
+
+
+def emulated_chip() -> str | None:
+    """Name of the chip that this process's NPUs emulate, None on real ones (and without any)."""
+    return os.environ.get("NPU_EMU_SOC")
 
 
 def collective_backend(device_type: str) -> str:

@@ -26,8 +26,8 @@ def emulated() -> Emulated:
 def npu_world(emulated: Emulated) -> Iterator[Callable[..., World]]:
     """npu_world(size, soc="a2", asynchronous=False, local_size=size, **emulation) -> World.
 
-    Rank r is on npu:(r % local_size), with torch.distributed over the emulated HCCL. The last few worlds are kept
-    for the tests that follow.
+    Rank r is on npu:(r % local_size), with torch.distributed over the emulated HCCL. The last few
+    worlds are kept for the tests that follow.
     """
     worlds: dict[tuple[Any, ...], World] = {}
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-BACKENDS = {"cpu": ("gloo",)}  # by device; the first one is the default
+BACKENDS = {"cpu": ("gloo",), "npu": ("hccl",)}  # by device; the first one is the default
 INTERACTIONS = ("original", "dcn", "projection")
 OPTIMIZERS = ("sgd", "adagrad", "rowwise_adagrad", "adam")
 DENSE_OPTIMIZERS = ("sgd", "adagrad", "adam")

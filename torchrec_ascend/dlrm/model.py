@@ -125,7 +125,7 @@ def shard(config: Config, dataset: Dataset, world: World) -> DistributedModelPar
         topology=Topology(
             world_size=world.size,
             local_world_size=world.local_size,
-            compute_device=world.device.type,
+            compute_device="cpu" if world.device.type == "cpu" else "cuda",
         ),
         constraints=small
         | {

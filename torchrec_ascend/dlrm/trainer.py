@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor
 from torchrec.distributed.model_parallel import DistributedModelParallel
 from tqdm import tqdm
 
+from torchrec_ascend.device import emulated_chip
 from torchrec_ascend.dlrm import baseline, movielens, results
 from torchrec_ascend.dlrm.batch import Dataset, epoch_order, num_batches, rank_slices
 from torchrec_ascend.dlrm.config import Config
@@ -62,14 +64,19 @@ def train_and_evaluate(config: Config, dataset: Dataset, world: World) -> dict[s
     optimizers = Optimizers(config, model)
 
     steps: list[tuple[float, int]] = []  # seconds, rows of all ranks
+    losses: list[Tensor] = []  # this rank's share, left on the device
     auroc_val = math.nan
     for epoch in range(config.epochs):
-        train_epoch(config, model, optimizers, dataset, world, epoch, steps)
+        train_epoch(config, model, optimizers, dataset, world, epoch, steps, losses)
         auroc_val = evaluate(config, model, dataset, "val", world)
     auroc_test = evaluate(config, model, dataset, "test", world)
     seconds_train = time.perf_counter() - start
 
-    result: dict[str, Any] = {"auroc_val": auroc_val, "auroc_test": auroc_test}
+    result: dict[str, Any] = {
+        "auroc_val": auroc_val,
+        "auroc_test": auroc_test,
+        "loss_curve": loss_curve(losses, world),
+    }
     if world.rank > 0:
         return result
     if config.baseline == "logistic_regression":
@@ -80,6 +87,7 @@ def train_and_evaluate(config: Config, dataset: Dataset, world: World) -> dict[s
         **results.timing([seconds for seconds, _ in steps], [rows for _, rows in steps]),
         "world_size": world.size,
         "device": str(world.device),
+        "emulated": emulated_chip() if world.device.type == "npu" else None,
         "backend": config.chosen_backend,
         "sharding_plan": plan,
         "versions": results.versions(),
@@ -103,8 +111,9 @@ def train_epoch(
     world: World,
     epoch: int,
     steps: list[tuple[float, int]],
+    losses: list[Tensor],
 ) -> None:
-    """One pass over the training rows; appends each step's seconds and rows to `steps`."""
+    """One pass over the training rows; appends each step's seconds and rows, and its loss."""
     limit, drop_last = config.limit_train_batches, config.drop_last_training_batch
     rows = epoch_order(dataset.splits["train"], config.seed, epoch)
     count = num_batches(len(rows), config.batch_size, world.size, limit, drop_last)
@@ -120,6 +129,7 @@ def train_epoch(
         loss = loss_of(model(batch), batch.labels, all_rows, world.size)
         loss.backward()
         optimizers.step()
+        losses.append(loss.detach())
         steps.append((time.perf_counter() - start, all_rows))
         bar.update()
         every = config.validation_freq_within_epoch
@@ -137,6 +147,15 @@ def loss_of(logits: Tensor, labels: Tensor, all_rows: int, world_size: int) -> T
     """
     total = F.binary_cross_entropy_with_logits(logits, labels, reduction="sum")
     return total * (world_size / all_rows)
+
+
+def loss_curve(losses: list[Tensor], world: World) -> list[float]:
+    """By step, the mean binary cross-entropy over the rows of all ranks. Collective."""
+    if not losses:
+        return []
+    shares = torch.stack(losses)
+    dist.all_reduce(shares, group=world.group)
+    return (shares / world.size).tolist()
 
 
 @torch.no_grad()

@@ -13,7 +13,10 @@ from torchrec.distributed.types import EnumerableShardingSpec, ParameterSharding
 def on_cards(
     plan: dict[str, ParameterSharding], device_type: str, local_size: int
 ) -> dict[str, ParameterSharding]:
-    """The plan with `rank:r/npu` written as `rank:r/npu:i`, i being r modulo the ranks of a host.
+    """The plan with every shard on a card: `rank:r/npu:i`, i being r modulo the ranks of a host.
+
+    A plan may come without the index, or from TorchRec's planner for another device: it knows
+    "cuda" and not "npu". Ranks stay as planned.
 
     Args:
         plan: by table; not changed.
@@ -38,6 +41,6 @@ def _on_card(shard: ShardMetadata, device_type: str, local_size: int) -> ShardMe
     shard = deepcopy(shard)
     placement: Any = shard.placement
     rank, device = placement.rank(), placement.device()
-    if device.type == device_type and device.index is None:
+    if device.type != device_type or device.index is None:
         shard.placement = _remote_device(f"rank:{rank}/{device_type}:{rank % local_size}")
     return shard
