@@ -61,7 +61,7 @@ def _logits_after_training(config: Config, rows: int) -> list[float]:
     config = dataclasses.replace(config, batch_size=GLOBAL_BATCH // here.size)
     model = shard(config, data, here)
     optimizers = Optimizers(config, model)
-    steps: list[tuple[float, int]] = []
+    steps: list[trainer.Step] = []
     for epoch in range(3):
         trainer.train_epoch(config, model, optimizers, data, here, epoch, steps)
     model.eval()
@@ -88,7 +88,7 @@ def _aurocs_and_logits(config: Config, rows: int, epochs: int) -> list[tuple[flo
     here, data = ranks(), planted(rows)
     model = shard(config, data, here)
     optimizers = Optimizers(config, model)
-    steps: list[tuple[float, int]] = []
+    steps: list[trainer.Step] = []
     values = []
     for epoch in range(epochs + 1):
         auroc = trainer.evaluate(config, model, data, "val", here)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,16 @@ from torchrec_ascend.dlrm.metrics import auroc, gather
 from torchrec_ascend.dlrm.model import plan_by_table, shard
 from torchrec_ascend.dlrm.optim import Optimizers
 from torchrec_ascend.dlrm.world import World, join_world
+
+
+@dataclass(frozen=True)
+class Step:
+    """One training step: its seconds here, rows of all ranks, and this rank's share of the loss,
+    left on the device."""
+
+    seconds: float
+    rows: int
+    loss: Tensor
 
 
 def run(config: Config) -> int:
@@ -63,11 +74,10 @@ def train_and_evaluate(config: Config, dataset: Dataset, world: World) -> dict[s
             log(f"{table}: {sharding}")
     optimizers = Optimizers(config, model)
 
-    steps: list[tuple[float, int]] = []  # seconds, rows of all ranks
-    losses: list[Tensor] = []  # this rank's share, left on the device
+    steps: list[Step] = []
     auroc_val = math.nan
     for epoch in range(config.epochs):
-        train_epoch(config, model, optimizers, dataset, world, epoch, steps, losses)
+        train_epoch(config, model, optimizers, dataset, world, epoch, steps)
         auroc_val = evaluate(config, model, dataset, "val", world)
     auroc_test = evaluate(config, model, dataset, "test", world)
     seconds_train = time.perf_counter() - start
@@ -75,7 +85,7 @@ def train_and_evaluate(config: Config, dataset: Dataset, world: World) -> dict[s
     result: dict[str, Any] = {
         "auroc_val": auroc_val,
         "auroc_test": auroc_test,
-        "loss_curve": loss_curve(losses, world),
+        "loss_curve": loss_curve(steps, world),
     }
     if world.rank > 0:
         return result
@@ -84,7 +94,7 @@ def train_and_evaluate(config: Config, dataset: Dataset, world: World) -> dict[s
         result["auroc_test_logistic_regression"] = fitted.auroc_test
         result["auroc_val_logistic_regression"] = fitted.auroc_val
     result |= {
-        **results.timing([seconds for seconds, _ in steps], [rows for _, rows in steps]),
+        **results.timing([step.seconds for step in steps], [step.rows for step in steps]),
         "world_size": world.size,
         "device": str(world.device),
         "emulated": emulated_chip() if world.device.type == "npu" else None,
@@ -110,10 +120,9 @@ def train_epoch(
     dataset: Dataset,
     world: World,
     epoch: int,
-    steps: list[tuple[float, int]],
-    losses: list[Tensor],
+    steps: list[Step],
 ) -> None:
-    """One pass over the training rows; appends each step's seconds and rows, and its loss."""
+    """One pass over the training rows; appends its steps to `steps`."""
     limit, drop_last = config.limit_train_batches, config.drop_last_training_batch
     rows = epoch_order(dataset.splits["train"], config.seed, epoch)
     count = num_batches(len(rows), config.batch_size, world.size, limit, drop_last)
@@ -129,8 +138,7 @@ def train_epoch(
         loss = loss_of(model(batch), batch.labels, all_rows, world.size)
         loss.backward()
         optimizers.step()
-        losses.append(loss.detach())
-        steps.append((time.perf_counter() - start, all_rows))
+        steps.append(Step(time.perf_counter() - start, all_rows, loss.detach()))
         bar.update()
         every = config.validation_freq_within_epoch
         if every and step % every == 0 and step < count:
@@ -149,11 +157,11 @@ def loss_of(logits: Tensor, labels: Tensor, all_rows: int, world_size: int) -> T
     return total * (world_size / all_rows)
 
 
-def loss_curve(losses: list[Tensor], world: World) -> list[float]:
+def loss_curve(steps: list[Step], world: World) -> list[float]:
     """By step, the mean binary cross-entropy over the rows of all ranks. Collective."""
-    if not losses:
+    if not steps:
         return []
-    shares = torch.stack(losses)
+    shares = torch.stack([step.loss for step in steps])
     dist.all_reduce(shares, group=world.group)
     return (shares / world.size).tolist()
 

@@ -40,6 +40,7 @@ from torchrec_ascend.sharding.checks import (
 from torchrec_ascend.sharding.cw import AscendCwPooledEmbeddingSharding
 from torchrec_ascend.sharding.dp import AscendDpPooledEmbeddingSharding
 from torchrec_ascend.sharding.grid import AscendGridPooledEmbeddingSharding
+from torchrec_ascend.sharding.ids import IdChecker, IdVerdict
 from torchrec_ascend.sharding.mean import ROW_SHARDED, RowShardedMean, divide
 from torchrec_ascend.sharding.placement import on_cards
 from torchrec_ascend.sharding.rw import AscendRwPooledEmbeddingSharding
@@ -65,9 +66,11 @@ class AscendEmbeddingBagCollectionContext(EmbeddingBagCollectionContext):
 
     mean_divisors: by sharding, what its output is divided by (see
     :meth:`torchrec_ascend.sharding.mean.RowShardedMean.divisor`), or None.
+    id_verdict: of the check of the batch's ids; None where that is off.
     """
 
     mean_divisors: list[torch.Tensor | None] = field(default_factory=list)
+    id_verdict: IdVerdict | None = None
 
     def record_stream(self, stream: torch.Stream) -> None:
         super().record_stream(stream)
@@ -102,6 +105,7 @@ class AscendShardedEmbeddingBagCollection(ShardedEmbeddingBagCollection):
         self._check_batch = BatchChecker(
             self._embedding_bag_configs, module.is_weighted(), env.rank
         )
+        self._check_ids = IdChecker(self._embedding_bag_configs, env.process_group)
         copy_weights(module, self)
 
     @classmethod
@@ -146,12 +150,24 @@ class AscendShardedEmbeddingBagCollection(ShardedEmbeddingBagCollection):
         ctx.mean_divisors = [
             mean.divisor(features) if mean is not None else None for mean in self._means
         ]
+        ctx.id_verdict = self._check_ids.start(features) if self._check_ids.is_on() else None
         exchanges = super().input_dist(ctx, features)
         for exchange in exchanges.awaitables:
-            sizes = getattr(exchange, "_splits_awaitable", None)  # none where nothing is exchanged
+            # None where nothing is exchanged, or where a pipeline fuses the exchanges of modules.
+            sizes = getattr(exchange, "_splits_awaitable", None)
             if sizes is not None:
-                sizes.callbacks.append(partial(check_received_sizes, self._env.rank))
+                sizes.callbacks.append(partial(self._check_received, ctx))
         return exchanges
+
+    def _check_received(self, ctx: Any, sizes: list[list[int]]) -> list[list[int]]:
+        self._verify_ids(ctx)
+        return check_received_sizes(self._env.rank, sizes)
+
+    @staticmethod
+    def _verify_ids(ctx: Any) -> None:
+        verdict = getattr(ctx, "id_verdict", None)  # a wrapper has a context of its own
+        if verdict is not None:
+            verdict.verify()
 
     def create_context(self) -> AscendEmbeddingBagCollectionContext:
         return AscendEmbeddingBagCollectionContext()
@@ -168,6 +184,7 @@ class AscendShardedEmbeddingBagCollection(ShardedEmbeddingBagCollection):
         return means
 
     def compute(self, ctx: Any, dist_input: KJTList) -> Any:
+        self._verify_ids(ctx)
         self._check_batch.check_weights(list(dist_input))
         return super().compute(ctx, dist_input)
 
@@ -175,6 +192,7 @@ class AscendShardedEmbeddingBagCollection(ShardedEmbeddingBagCollection):
         return self._divide(ctx, super().output_dist(ctx, output))
 
     def compute_and_output_dist(self, ctx: Any, input: KJTList) -> LazyAwaitable[KeyedTensor]:
+        self._verify_ids(ctx)
         self._check_batch.check_weights(list(input))
         return self._divide(ctx, super().compute_and_output_dist(ctx, input))
 
