@@ -33,6 +33,10 @@ def test_chip_figures_are_consistent(chip: device.Chip) -> None:
     assert chip.ub_bytes % 32 == 0 and chip.ub_bytes >= 190 * 1024
     assert chip.hbm_bytes % (1 << 30) == 0 and chip.l2_bytes < chip.hbm_bytes
     assert (chip.arch == 3510) == (chip.family == "a5")
+    # bytes per second: a rate in GB/s or per ms would fall out of these ranges
+    assert 0.5e12 < chip.hbm_bandwidth < 1e13
+    assert 1e11 < chip.node_bandwidth < chip.hbm_bandwidth
+    assert 1e10 < chip.network_bandwidth < chip.node_bandwidth
 
 
 class Cards:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torchrec.datasets.utils import Batch
 from torchrec.distributed.model_parallel import DistributedModelParallel
-from torchrec.distributed.planner import EmbeddingShardingPlanner, Topology
 from torchrec.distributed.planner.types import ParameterConstraints
 from torchrec.distributed.types import EmbeddingModuleShardingPlan, ShardingPlan
 from torchrec.models.dlrm import DLRM, DLRM_DCN, DLRM_Projection
@@ -21,6 +21,7 @@ from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
 from torchrec_ascend.dlrm.batch import Dataset
 from torchrec_ascend.dlrm.config import SHARDING_TYPES, Config, ConfigError
 from torchrec_ascend.dlrm.world import World
+from torchrec_ascend.planner import AscendShardingPlanner, AscendTopology, PlanReport
 from torchrec_ascend.sharding import AscendEmbeddingBagCollectionSharder
 from torchrec_ascend.sharding.mean import ROW_SHARDED
 
@@ -105,10 +106,14 @@ def make_dlrm(config: Config, dataset: Dataset) -> DLRM:
     return DLRM(**kwargs)
 
 
-def shard(config: Config, dataset: Dataset, world: World) -> DistributedModelParallel:
+def shard(
+    config: Config, dataset: Dataset, world: World, run_dir: Path | None = None
+) -> DistributedModelParallel:
     """The model of `config` over all ranks, its tables with their optimizer fused in.
 
-    Collective: the ranks agree on a plan. Raises ConfigError for a table that does not exist.
+    Collective: the ranks agree on a plan. Rank 0 writes plan.json and plan.png into `run_dir`, and
+    prints the plan if `config.print_sharding_plan`. Raises ConfigError for a table that does not
+    exist.
     """
     _check_tables(config, dataset)
     small = _small_tables(dataset, world)
@@ -121,12 +126,9 @@ def shard(config: Config, dataset: Dataset, world: World) -> DistributedModelPar
     model = BatchDLRM(make_dlrm(config, dataset))
     _fuse_optimizer(config, model)
     sharders = [Sharder()]
-    planner = EmbeddingShardingPlanner(
-        topology=Topology(
-            world_size=world.size,
-            local_world_size=world.local_size,
-            compute_device="cpu" if world.device.type == "cpu" else "cuda",
-        ),
+    planner = AscendShardingPlanner(
+        topology=AscendTopology(world.size, local_world_size=world.local_size),
+        device_type=world.device.type,
         constraints=small
         | {
             table: _constraint(sharding_type, config.embedding_dim, world)
@@ -134,7 +136,19 @@ def shard(config: Config, dataset: Dataset, world: World) -> DistributedModelPar
         },
     )
     plan = planner.collective_plan(model, sharders, world.group)
+    if world.rank == 0 and planner.report is not None:
+        if config.print_sharding_plan:
+            print(planner.report.table(), flush=True)
+        if run_dir is not None:
+            _save(planner.report, run_dir)
     return DistributedModelParallel(model, device=world.device, plan=plan, sharders=sharders)
+
+
+def _save(report: PlanReport, run_dir: Path) -> None:
+    try:
+        report.save(run_dir)
+    except ImportError as error:  # the picture alone needs more than a run does
+        print(f"no plan.png: {error}", flush=True)
 
 
 def plan_by_table(plan: ShardingPlan) -> dict[str, dict[str, Any]]:

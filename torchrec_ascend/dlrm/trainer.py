@@ -67,11 +67,8 @@ def train_and_evaluate(config: Config, dataset: Dataset, world: World) -> dict[s
     if world.rank == 0:
         results.write(run_dir / "config.yaml", config.to_yaml())
 
-    model = shard(config, dataset, world)
+    model = shard(config, dataset, world, run_dir)
     plan = plan_by_table(model.plan)
-    if config.print_sharding_plan:
-        for table, sharding in plan.items():
-            log(f"{table}: {sharding}")
     optimizers = Optimizers(config, model)
 
     steps: list[Step] = []

@@ -42,7 +42,7 @@ from torchrec_ascend.sharding.dp import AscendDpPooledEmbeddingSharding
 from torchrec_ascend.sharding.grid import AscendGridPooledEmbeddingSharding
 from torchrec_ascend.sharding.ids import IdChecker, IdVerdict
 from torchrec_ascend.sharding.mean import ROW_SHARDED, RowShardedMean, divide
-from torchrec_ascend.sharding.placement import on_cards
+from torchrec_ascend.sharding.placement import placed
 from torchrec_ascend.sharding.rw import AscendRwPooledEmbeddingSharding
 from torchrec_ascend.sharding.tw import AscendTwPooledEmbeddingSharding
 from torchrec_ascend.sharding.twcw import AscendTwCwPooledEmbeddingSharding
@@ -235,8 +235,8 @@ class AscendEmbeddingBagCollectionSharder(EmbeddingBagCollectionSharder):
         Warns:
             UserWarning: the plan's compute kernel would train nothing.
         """
-        if device is not None:
-            params = on_cards(params, device.type, get_local_size(env.world_size))
+        if device is not None and device.type != "meta":
+            params = placed(params, device.type, get_local_size(env.world_size))
         return AscendShardedEmbeddingBagCollection(
             module,
             trainable_plan(params, self.shardable_parameters(module), self.fused_params),
