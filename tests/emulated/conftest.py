@@ -43,7 +43,7 @@ def npu_world(emulated: Emulated) -> Iterator[Callable[..., World]]:
         if key in worlds:
             worlds[key] = worlds.pop(key)  # used last
         else:
-            while sum(kept.size for kept in worlds.values()) + size > 12:  # processes
+            while sum(kept.size for kept in worlds.values()) + size > 20:  # processes
                 worlds.pop(next(iter(worlds))).stop()
             variables = emulated.environment(soc, asynchronous, None, **emulation)
             worlds[key] = World(size, local_size, "npu", variables)

@@ -1,6 +1,8 @@
 // aclInit, and the device that a thread works on.
 #include "device.h"
 
+#include <sys/prctl.h>
+
 #include <array>
 #include <atomic>
 #include <fstream>
@@ -79,6 +81,11 @@ Status check_device_id(int64_t device) {
 TaskDevice::TaskDevice(int device) : before_(task_device) { task_device = device; }
 TaskDevice::~TaskDevice() { task_device = before_; }
 
+// torch_npu has a thread that asks every few microseconds for something to free: a third of a core
+// for each process, also while it rests. Threads started from here on sleep up to this much longer
+// than they ask for. Ours set their own.
+constexpr unsigned long kTimerSlackNs = 2'000'000;
+
 }  // namespace emu
 
 using namespace emu;
@@ -96,6 +103,7 @@ CANN_API aclError aclInit(const char* configPath) {
     }
     default_device = device;
     note_use();
+    prctl(PR_SET_TIMERSLACK, kTimerSlackNs);
     return {};
   });
 }

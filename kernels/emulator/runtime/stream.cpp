@@ -1,5 +1,7 @@
 #include "stream.h"
 
+#include <sys/prctl.h>
+
 #include <utility>
 
 #include "device.h"
@@ -65,6 +67,7 @@ Status Stream::run(const Item& item) {
 }
 
 void Stream::work() {
+  prctl(PR_SET_TIMERSLACK, 50'000UL);  // delays are to be what was asked for
   std::unique_lock lock(mutex_);
   runner_ = std::this_thread::get_id();
   for (;;) {
