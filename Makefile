@@ -39,7 +39,7 @@ test: lint emulator ## lint and the whole test suite
 
 train: $(if $(filter npu,$(DEVICE)),emulator,build) ## train a DLRM on MovieLens-100k on two CPU ranks, or on emulated NPUs
 	$(EMULATED) $(TORCHRUN) --nproc_per_node 2 -m torchrec_ascend.dlrm \
-	  --config configs/movielens.yaml --device $(DEVICE) $(ARGS)
+	  --config configs/movielens.yaml --device $(DEVICE) --pipeline sparse_dist $(ARGS)
 
 bench: build ## time recat, unrecat and a training step against upstream
 	$(PY) tests/benchmarks/recat.py

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from torchrec_ascend.dlrm.config import Config
 from torchrec_ascend.dlrm.optim import MIN_FACTOR, Optimizers
-from torchrec_ascend.dlrm.trainer import loss_of
+from torchrec_ascend.dlrm.steps import loss_of
 
 SGD: dict[str, Any] = {"optimizer": "sgd", "learning_rate": 1.0, "dense_learning_rate": 0.5}
 

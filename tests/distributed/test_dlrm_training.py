@@ -20,6 +20,7 @@ from torchrec_ascend.dlrm.config import Config
 from torchrec_ascend.dlrm.metrics import gather
 from torchrec_ascend.dlrm.model import shard
 from torchrec_ascend.dlrm.optim import Optimizers
+from torchrec_ascend.dlrm.steps import Step
 from torchrec_ascend.dlrm.world import World as Ranks
 
 GLOBAL_BATCH = 12
@@ -61,7 +62,7 @@ def _logits_after_training(config: Config, rows: int) -> list[float]:
     config = dataclasses.replace(config, batch_size=GLOBAL_BATCH // here.size)
     model = shard(config, data, here)
     optimizers = Optimizers(config, model)
-    steps: list[trainer.Step] = []
+    steps: list[Step] = []
     for epoch in range(3):
         trainer.train_epoch(config, model, optimizers, data, here, epoch, steps)
     model.eval()
@@ -69,15 +70,19 @@ def _logits_after_training(config: Config, rows: int) -> list[float]:
         return model(data.batch(np.arange(rows))).tolist()
 
 
-@pytest.mark.parametrize("interaction", ["original", "dcn", "projection"])
+@pytest.mark.parametrize(
+    ("interaction", "pipeline"),
+    [("original", "none"), ("original", "sparse_dist"), ("dcn", "none"), ("projection", "none")],
+)
 def test_a_model_does_not_depend_on_how_many_ranks_trained_it(
-    world: Callable[..., World], interaction: str
+    world: Callable[..., World], interaction: str, pipeline: str
 ) -> None:
     """49 rows in batches of 12: the last has one row, so all ranks but one are empty."""
     sharding = {"a": "row_wise", "b": "column_wise", "bag": "table_wise"}
     config = dataclasses.replace(CONFIG, interaction_type=interaction, sharding=sharding)
     alone = world(1).run(_logits_after_training, dataclasses.replace(config, sharding={}), 49)[0]
     assert len(set(alone)) > 9
+    config = dataclasses.replace(config, pipeline=pipeline, validation_freq_within_epoch=2)
     for size in (2, 3):
         for logits in world(size).run(_logits_after_training, config, 49):
             np.testing.assert_allclose(logits, alone, rtol=1e-4, atol=1e-5)
@@ -88,7 +93,7 @@ def _aurocs_and_logits(config: Config, rows: int, epochs: int) -> list[tuple[flo
     here, data = ranks(), planted(rows)
     model = shard(config, data, here)
     optimizers = Optimizers(config, model)
-    steps: list[trainer.Step] = []
+    steps: list[Step] = []
     values = []
     for epoch in range(epochs + 1):
         auroc = trainer.evaluate(config, model, data, "val", here)

@@ -22,6 +22,7 @@ def train(device: str, env: dict[str, str], folder: Path) -> dict[str, Any]:
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2"]
     command += ["--rdzv_backend", "c10d", "--rdzv_endpoint", "localhost:0"]
     command += ["-m", "torchrec_ascend.dlrm", *OPTIONS, "--device", device]
+    command += ["--pipeline", "sparse_dist" if device == "npu" else "none"]
     command += ["--metrics_out", str(out), "--runs_dir", str(folder / "runs")]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=280, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-3000:]

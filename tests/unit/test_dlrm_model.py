@@ -16,7 +16,7 @@ from torchrec_ascend.dlrm.batch import Dataset, Jagged, Table
 from torchrec_ascend.dlrm.config import Config, ConfigError
 from torchrec_ascend.dlrm.model import BatchDLRM, _small_tables, make_dlrm, shard
 from torchrec_ascend.dlrm.optim import MIN_FACTOR, learning_rate_factor
-from torchrec_ascend.dlrm.trainer import loss_of
+from torchrec_ascend.dlrm.steps import loss_of
 from torchrec_ascend.dlrm.world import World, join_world
 
 SMALL: dict[str, Any] = {

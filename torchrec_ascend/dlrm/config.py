@@ -109,6 +109,9 @@ class Config:
     # where and how
     device: str = _option("cpu", "where the model runs", tuple(BACKENDS))
     backend: str | None = _option(None, "of torch.distributed; default: gloo on cpu")
+    pipeline: str = _option(
+        "none", "sparse_dist: the next input dist overlaps a step", ("none", "sparse_dist")
+    )
     sharding: dict[str, str] = _option(
         {},
         f"types for some tables, TABLE=TYPE,TABLE=TYPE, of {', '.join(SHARDING_TYPES)}; the "

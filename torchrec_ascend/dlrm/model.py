@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.fx._symbolic_trace import is_fx_tracing
 from torchrec.datasets.utils import Batch
 from torchrec.distributed.model_parallel import DistributedModelParallel
 from torchrec.distributed.planner.types import ParameterConstraints
@@ -41,12 +42,29 @@ class Sharder(AscendEmbeddingBagCollectionSharder):
         return list(SHARDING_TYPES)
 
 
-class BatchDLRM(nn.Module):
-    """A DLRM on a `Batch`: logits [B], also for B = 0.
+def padded(batch: Batch) -> Batch:
+    """The batch; where it has no row, one row of zeros and empty bags, and still no label.
 
-    TorchRec's DLRM cannot reshape an empty batch. Such a rank still has to take part in every
-    collective, so it computes one row of zeros and empty bags and returns none of it: its
-    gradients are exactly zero and its embeddings are not touched.
+    TorchRec's DLRM cannot reshape an empty batch, and a rank without rows still has to take part in
+    every collective.
+    """
+    if len(batch.dense_features):
+        return batch
+    dense, sparse = batch.dense_features, batch.sparse_features
+    keys = sparse.keys()
+    lengths = sparse.lengths().new_zeros(len(keys))
+    return Batch(
+        dense_features=dense.new_zeros(1, dense.shape[1]),
+        sparse_features=KeyedJaggedTensor(keys, sparse.values(), lengths=lengths, stride=1),
+        labels=batch.labels,
+    )
+
+
+class BatchDLRM(nn.Module):
+    """A DLRM on a `Batch`: logits, one a label, also where there is none.
+
+    Of a padded row nothing is returned: its gradients are exactly zero and its embeddings are not
+    touched.
     """
 
     def __init__(self, dlrm: DLRM) -> None:
@@ -54,14 +72,10 @@ class BatchDLRM(nn.Module):
         self.dlrm = dlrm
 
     def forward(self, batch: Batch) -> Tensor:
-        dense, sparse = batch.dense_features, batch.sparse_features
-        rows = len(dense)
-        if rows == 0:
-            keys = sparse.keys()
-            dense = dense.new_zeros(1, dense.shape[1])
-            lengths = sparse.lengths().new_zeros(len(keys))
-            sparse = KeyedJaggedTensor(keys, sparse.values(), lengths=lengths, stride=1)
-        return self.dlrm(dense, sparse).squeeze(-1)[:rows]
+        if not is_fx_tracing():  # a pipeline traces the path of the features, and pads itself
+            batch = padded(batch)
+        logits = self.dlrm(batch.dense_features, batch.sparse_features)
+        return logits.squeeze(-1)[: batch.labels.shape[0]]
 
 
 def make_dlrm(config: Config, dataset: Dataset) -> DLRM:

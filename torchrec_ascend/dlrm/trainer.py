@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch.nn.functional as F
-from torch import Tensor
 from torchrec.distributed.model_parallel import DistributedModelParallel
 from tqdm import tqdm
 
@@ -24,17 +22,8 @@ from torchrec_ascend.dlrm.features import make_dataset
 from torchrec_ascend.dlrm.metrics import auroc, gather
 from torchrec_ascend.dlrm.model import plan_by_table, shard
 from torchrec_ascend.dlrm.optim import Optimizers
+from torchrec_ascend.dlrm.steps import PipelinedSteps, PlainSteps, Step, TrainBatch
 from torchrec_ascend.dlrm.world import World, join_world
-
-
-@dataclass(frozen=True)
-class Step:
-    """One training step: its seconds here, rows of all ranks, and this rank's share of the loss,
-    left on the device."""
-
-    seconds: float
-    rows: int
-    loss: Tensor
 
 
 def run(config: Config) -> int:
@@ -124,34 +113,22 @@ def train_epoch(
     rows = epoch_order(dataset.splits["train"], config.seed, epoch)
     count = num_batches(len(rows), config.batch_size, world.size, limit, drop_last)
     slices = rank_slices(rows, config.batch_size, world.size, world.rank, limit, drop_last)
+    batches = (TrainBatch.of(dataset.batch(own), all_rows) for own, all_rows in slices)
+    kind = PipelinedSteps if config.pipeline == "sparse_dist" else PlainSteps
+    runner = kind(model, optimizers, world)
     bar = tqdm(total=count, desc=f"epoch {epoch}", unit="step", disable=world.rank > 0)
     model.train()
-    for step, (own_rows, all_rows) in enumerate(slices, start=1):
-        start = time.perf_counter()
-        rates = optimizers.begin(len(steps))
-        if config.print_lr and world.rank == 0:
-            bar.write(f"step {len(steps)}: learning rates {rates}")
-        batch = dataset.batch(own_rows).to(world.device)
-        loss = loss_of(model(batch), batch.labels, all_rows, world.size)
-        loss.backward()
-        optimizers.step()
-        steps.append(Step(time.perf_counter() - start, all_rows, loss.detach()))
-        bar.update()
-        every = config.validation_freq_within_epoch
-        if every and step % every == 0 and step < count:
+    every = config.validation_freq_within_epoch or count
+    for done in range(0, count, every):
+        for step in runner.run(islice(batches, every), len(steps)):
+            if config.print_lr and world.rank == 0:
+                bar.write(f"step {len(steps)}: learning rates {runner.rates}")
+            steps.append(step)
+            bar.update()
+        if done + every < count:
             evaluate(config, model, dataset, "val", world)
             model.train()
     bar.close()
-
-
-def loss_of(logits: Tensor, labels: Tensor, all_rows: int, world_size: int) -> Tensor:
-    """This rank's share of the mean binary cross-entropy over the rows of all ranks.
-
-    Gradients are averaged over ranks, so the share is scaled up by their number: every row then
-    weighs 1 / all_rows however many rows each rank has, and no rows give 0, not NaN.
-    """
-    total = F.binary_cross_entropy_with_logits(logits, labels, reduction="sum")
-    return total * (world_size / all_rows)
 
 
 def loss_curve(steps: list[Step], world: World) -> list[float]:
