@@ -2,16 +2,28 @@
 
 One line changes in a user's script::
 
-    sharders = [AscendEmbeddingBagCollectionSharder(fused_params=...)]
+    sharders = torchrec_ascend.sharding.sharders(fused_params=...)
 
-tw, cw, twcw, rw, twrw and grid override the output dist of one TorchRec sharding type each; mean,
-checks and weights are what the sharded module adds around them. Plans, the input exchange, lookups
-and state_dict stay TorchRec's own.
+or, for one module type, `[AscendEmbeddingBagCollectionSharder(fused_params=...)]`. tw, cw, twcw,
+rw, twrw, grid and dp override one TorchRec sharding type each, sequence those of `EmbeddingCollection`;
+mean, checks, ids and weights are what the sharded modules add around them; wrappers are the modules
+that hold a collection. Plans, the input exchange and state_dict stay TorchRec's own.
 """
 
+from torchrec_ascend.sharding.all import sharders
+from torchrec_ascend.sharding.embedding import (
+    AscendEmbeddingCollectionSharder,
+    AscendShardedEmbeddingCollection,
+)
 from torchrec_ascend.sharding.embeddingbag import (
     AscendEmbeddingBagCollectionSharder,
     AscendShardedEmbeddingBagCollection,
 )
 
-__all__ = ["AscendEmbeddingBagCollectionSharder", "AscendShardedEmbeddingBagCollection"]
+__all__ = [
+    "AscendEmbeddingBagCollectionSharder",
+    "AscendEmbeddingCollectionSharder",
+    "AscendShardedEmbeddingBagCollection",
+    "AscendShardedEmbeddingCollection",
+    "sharders",
+]

@@ -248,6 +248,11 @@ class AscendEmbeddingBagCollectionSharder(EmbeddingBagCollectionSharder):
             sharded_module_order_overwrite=self._sharded_module_order_overwrite,
         )
 
+    def sharding_types(self, compute_device_type: str) -> list[str]:
+        """TorchRec's; for an NPU, of which it knows nothing, those for cuda."""
+        known = "cuda" if compute_device_type == "npu" else compute_device_type
+        return super().sharding_types(known)
+
     @property
     def sharded_module_type(self) -> type[AscendShardedEmbeddingBagCollection]:
         return AscendShardedEmbeddingBagCollection
