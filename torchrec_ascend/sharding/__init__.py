@@ -5,7 +5,7 @@ One line changes in a user's script::
     sharders = torchrec_ascend.sharding.sharders(fused_params=...)
 
 or, for one module type, `[AscendEmbeddingBagCollectionSharder(fused_params=...)]`. tw, cw, twcw,
-rw, twrw, grid and dp override one TorchRec sharding type each, sequence those of `EmbeddingCollection`;
+rw, twrw, grid and dp override one TorchRec sharding type each, sequence those of sequences;
 mean, checks, ids and weights are what the sharded modules add around them; wrappers are the modules
 that hold a collection. Plans, the input exchange and state_dict stay TorchRec's own.
 """
