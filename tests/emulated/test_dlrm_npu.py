@@ -14,7 +14,8 @@ from hosts import Emulated
 from torchrec_ascend.emulator import ROOT
 
 OPTIONS = ["--config", str(ROOT / "configs/movielens.yaml"), "--baseline", "none"]
-OPTIONS += ["--epochs", "2", "--limit_train_batches", "50", "--target_auroc", "0.5"]
+OPTIONS += ["--epochs", "1", "--batch_size", "256", "--limit_train_batches", "100"]
+OPTIONS += ["--limit_val_batches", "1", "--target_auroc", "0.5"]
 
 
 def train(device: str, env: dict[str, str], folder: Path) -> dict[str, Any]:
@@ -30,7 +31,11 @@ def train(device: str, env: dict[str, str], folder: Path) -> dict[str, Any]:
 
 
 def test_trains_as_on_gloo(emulated: Emulated, tmp_path: Path) -> None:
-    """No operator falls back to the CPU; one hundred losses agree to 1e-5."""
+    """No operator falls back to the CPU; one hundred losses agree to 1e-5.
+
+    All of them in the first epoch: the tables' learning rate of 30 multiplies a rounding by a
+    thousand once rows are seen again. fbgemm's lookup sums in another order than ours.
+    """
     plain = dict(os.environ, OMP_NUM_THREADS="1")
     on_cpu = train("cpu", plain, tmp_path)
     on_npu = train("npu", emulated.environment("a2", True, None), tmp_path)
