@@ -44,6 +44,8 @@ train: $(if $(filter npu,$(DEVICE)),emulator,build) ## train a DLRM on MovieLens
 bench: build ## time recat, unrecat and a training step against upstream
 	$(PY) tests/benchmarks/recat.py
 	$(PY) tests/benchmarks/step.py
+	$(PY) tests/benchmarks/selftest.py
+	$(PY) tests/benchmarks/recat_dma.py
 
 clean: ## remove all that make made, except runs/
 	rm -rf .venv build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -15,6 +15,7 @@ import argparse
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -34,6 +35,13 @@ SOURCES = (
     "requirements/npu.txt",
 )
 VENDOR = "torchrec_ascend"
+# Fault knobs and the form of their values; what they do is in kernels/emulator/README.md.
+FAULTS = {
+    "fail_alloc": r"\d+\+?",
+    "collective_zeros": r"[a-z]+",
+    "drop_rank": r"\d+@\d+",
+    "delay_link": r"\d+-\d+@\d+",
+}
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,21 @@ class Emulation:
     def variables(self) -> dict[str, str]:
         """The variables that describe the emulated host."""
         emulated = chip(self.soc)
+        if self.devices < 1:
+            raise ValueError(f"devices is {self.devices}, expected 1 or more")
+        if self.hbm_bytes is not None and self.hbm_bytes < 1 << 20:
+            raise ValueError(f"hbm_bytes is {self.hbm_bytes}, expected 1 MiB or more")
+        if self.delay_us < 0 or (self.delay_us and not self.asynchronous):
+            raise ValueError(
+                f"delay_us is {self.delay_us}, expected 0 or more, and 0 unless asynchronous"
+            )
+        for fault in self.faults:
+            name, _, value = fault.partition("=")
+            if name not in FAULTS or not re.fullmatch(FAULTS[name], value):
+                raise ValueError(
+                    f"fault {fault!r}, expected NAME=VALUE with one of "
+                    + ", ".join(f"{known}={form}" for known, form in FAULTS.items())
+                )
         values = {
             "NPU_EMU_SOC": emulated.soc,
             "NPU_EMU_ARCH": emulated.arch,
@@ -89,6 +112,7 @@ def environment(
     result = dict(base) | emulation.variables()
     _prepend(result, "PYTHONPATH", install_torch_npu(verbose))
     _prepend(result, "LD_LIBRARY_PATH", libraries)
+    _prepend(result, "PATH", Path(sys.executable).parent)  # "python" is this one
     _prepend(result, "TORCHREC_ASCEND_LIBRARY_PATH", libraries)
     result.pop("ASCEND_CUSTOM_OPP_PATH", None)
     if emulation.operator_package:

@@ -64,6 +64,18 @@ class Ledger(ctypes.Structure):
     _fields_ = [(name, ctypes.c_uint64) for name in FIELDS]
 
 
+class Shape(ctypes.Structure):
+    _fields_ = [("sizes", ctypes.POINTER(ctypes.c_int64)), ("dims", ctypes.c_int64)]
+
+    @staticmethod
+    def of(sizes: Sequence[int]) -> Shape:
+        return Shape((ctypes.c_int64 * len(sizes))(*sizes), len(sizes))
+
+
+class Shapes(ctypes.Structure):
+    _fields_ = [(name, Shape) for name in ("input", "dims", "cumsum", "out")]
+
+
 class Call(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_void_p) for name in ("input", "dims", "cumsum", "out")),
@@ -75,6 +87,7 @@ class Call(ctypes.Structure):
         ("ub_size", ctypes.c_int64),
         ("mode", ctypes.c_int32),
         ("ledger", ctypes.c_void_p),
+        ("shapes", ctypes.c_void_p),
     ]
 
 
@@ -140,13 +153,22 @@ class Library:
         self, values: Tensor, dims: Sequence[int], batch: int, chip: Chip, *,
         dtype: torch.dtype | None = None, scale: float = 1.0, inverse: bool = False,
         mode: int = STRICT, cumsum: Sequence[int] | None = None,
+        shapes: dict[str, list[int]] | None = None,
     ) -> Tensor:  # fmt: skip
-        """RecatCopyAsync of values (contiguous, [B, S], or [B * S] for inverse), flat result."""
+        """RecatCopyAsync of values (contiguous, [B, S], or [B * S] for inverse), flat result.
+
+        shapes: what the host functions see in place of the tensors' own, by name.
+        """
         assert values.is_contiguous()
         sizes = torch.tensor(dims, dtype=torch.int64)
         starts = sizes.cumsum(0) - sizes if cumsum is None else torch.tensor(cumsum)
         dtype = dtype or values.dtype
         out = torch.empty(values.numel(), dtype=dtype)
+        seen = None
+        if shapes is not None:
+            own = {"input": list(values.shape), "out": [values.numel()]}
+            own |= {"dims": [len(dims)], "cumsum": [len(dims)]}
+            seen = Shapes(**{name: Shape.of(shapes.get(name, own[name])) for name in own})
         self.call(
             input=values.data_ptr(), dims=sizes.data_ptr(), cumsum=starts.data_ptr(),
             out=out.data_ptr(), batch_size=batch,
@@ -154,7 +176,7 @@ class Library:
             in_dtype=DTYPES.index(values.dtype), out_dtype=DTYPES.index(dtype),
             inverse=inverse, scale=scale, arch=chip.arch, cores=chip.vector_cores,
             ub_size=chip.ub_bytes,
-            mode=mode,
+            mode=mode, shapes=ctypes.addressof(seen) if seen is not None else None,
         )  # fmt: skip
         return out
 

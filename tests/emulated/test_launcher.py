@@ -41,6 +41,11 @@ def test_a_command_runs_on_the_emulated_host(emulated: Emulated) -> None:
         ([], "no command: end with -- COMMAND"),
         (["--soc", "a9", "--", "true"], "unknown chip 'a9'"),
         (["--", "no-such-command"], "no-such-command: No such file"),
+        (["--devices", "0", "--", "true"], "devices is 0, expected 1 or more"),
+        (["--hbm-gib", "-1", "--", "true"], "expected 1 MiB or more"),
+        (["--delay-us", "5", "--", "true"], "delay_us is 5, expected 0 or more, and 0 unless"),
+        (["--fault", "foo=1", "--", "true"], "fault 'foo=1', expected NAME=VALUE with one of"),
+        (["--fault", "fail_alloc=x", "--", "true"], "fault 'fail_alloc=x'"),
     ],
 )
 def test_refusals(emulated: Emulated, arguments: list[str], message: str) -> None:
@@ -51,10 +56,10 @@ def test_refusals(emulated: Emulated, arguments: list[str], message: str) -> Non
 
 def test_only_the_command_sees_the_emulated_environment(emulated: Emulated) -> None:
     before = dict(os.environ)
-    variables = emulator.environment(Emulation(soc="a3", faults=("fail_alloc=2", "x=y")))
+    variables = emulator.environment(Emulation(soc="a3", faults=("fail_alloc=2", "drop_rank=1@3")))
     assert dict(os.environ) == before
     assert variables["NPU_EMU_SOC"] == "Ascend910_9391"
-    assert variables["NPU_EMU_FAULT"] == "fail_alloc=2;x=y"
+    assert variables["NPU_EMU_FAULT"] == "fail_alloc=2;drop_rank=1@3"
     assert variables["LD_LIBRARY_PATH"].split(":")[0] == str(emulated.libraries)
     # The CPU environment must not find torch_npu: `import torch` would fail there.
     installed = Path(variables["PYTHONPATH"].split(":")[0])

@@ -179,3 +179,25 @@ def test_the_header_and_the_test_agree_on_the_call() -> None:
     ascendc.run_compiler("-shared", str(target), "-o", str(shared))
     expected = ctypes.sizeof(Call) * 1000 + ctypes.sizeof(ascendc.Ledger)
     assert ctypes.CDLL(str(shared)).sizes() == expected
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        ({"input": [4, 2, 3]}, "grad_output has another shape"),
+        ({"input": [6, 4]}, "grad_output has another shape"),
+        ({"input": [24]}, "grad_output has another shape"),
+        ({"out": [23]}, "sharded_grad_output has another size"),
+        ({"cumsum": [3]}, "are not of one length"),
+        ({"dims": [2, 1]}, "are not of one length"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused(
+    library: ascendc.Library, capfd: pytest.CaptureFixture[str], shapes: dict[str, list[int]],
+    message: str,
+) -> None:  # fmt: skip
+    """By the host functions, that see the tensors' own shapes. dims = [2, 4], B = 4."""
+    library.run(torch.ones(4, 6), [2, 4], 4, A2, shapes={})
+    with pytest.raises(EmulatedError, match=r"InferShape failed|TilingFunc failed"):
+        library.run(torch.ones(4, 6), [2, 4], 4, A2, shapes=shapes)
+    assert message in capfd.readouterr().err

@@ -35,6 +35,7 @@ cp -r op_host op_kernel "$CANN_SEEN"
 mkdir build_out
 cat > build_out/custom_opp_debian_x86_64.run <<'RUN'
 lib="${1#--install-path=}/vendors/torchrec_ascend/op_api/lib"
+while [ -d "$lib" ]; do sleep 1; done  # asks for ever, as some installers do
 mkdir -p "$lib"
 printf "$CANN_SYMBOLS" > "$lib/libcust_opapi.so"
 RUN
@@ -80,6 +81,7 @@ def run(
         ("ascend910b", "ascend910b"),
         ("Ascend910_9391", "ascend910_93"),
         ("Ascend950PR_9589", "ascend950"),
+        ("a3", "ascend910_93"),
     ],
 )
 def test_a_package_is_built_and_installed(cann: Path, soc: str, unit: str) -> None:
@@ -139,6 +141,26 @@ def test_what_is_missing_is_named(cann: Path, missing: str, message: str) -> Non
     assert not (cann.parent / "out").exists()
 
 
+def test_a_package_replaces_the_one_before(cann: Path) -> None:
+    for _ in range(2):
+        assert run(cann, "--soc", "a2").returncode == 0
+
+
+def test_the_toolkits_version_counts_and_not_its_parts(cann: Path) -> None:
+    (cann / "compiler/version.info").write_text("Version=7.6.0.1.220\n")
+    (cann / "ascend_toolkit_install.info").write_text("package_name=x\nversion=9.0.0\n")
+    done = run(cann, "--soc", "a5")
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_older_layout_and_a_script_that_ends_badly(cann: Path) -> None:
+    (cann / "set_env.sh").unlink()
+    (cann / "bin").mkdir()
+    (cann / "bin/setenv.bash").write_text("test -d /nowhere\n")
+    done = run(cann, "--soc", "a2")
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("version", ["Version=8.5.0\n", "version=8.2.RC1\n", "nothing\n"])
 def test_an_older_cann_does_not_know_the_a5(cann: Path, version: str) -> None:
     (cann / "compiler/version.info").write_text(version)
@@ -147,7 +169,8 @@ def test_an_older_cann_does_not_know_the_a5(cann: Path, version: str) -> None:
     assert "ascend950 needs 9 or newer" in done.stderr
 
 
-def test_a_package_without_the_operator_is_no_success(cann: Path) -> None:
-    done = run(cann, "--soc", "Ascend910B1", symbols="aclnnOther")
+@pytest.mark.parametrize("symbols", ["aclnnOther", "aclnnRecatCopyAsyncGetWorkspaceSize"])
+def test_a_package_without_the_operator_is_no_success(cann: Path, symbols: str) -> None:
+    done = run(cann, "--soc", "Ascend910B1", symbols=symbols)
     assert done.returncode == 1
     assert "has no aclnnRecatCopyAsync" in done.stderr

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
+from torchrec_ascend.device import emulated_chip
 from torchrec_ascend.ops import library
 
 OPERATORS = (
@@ -47,7 +48,11 @@ def _backend(operator: str, device: str) -> Backend:
         isa = torch.ops.torchrec_ascend._cpu_isa()
         return Backend(operator, device, f"torchrec_ascend, {isa}", "the best this CPU runs")
     found, explanation = torch.ops.torchrec_ascend._npu_operator_package()
-    served_by = "RecatCopyAsync" if found else "composition of stock operators"
+    served_by = "composition of stock operators"
+    if found:
+        served_by = "RecatCopyAsync (float64, and casts between 16-bit types: composition)"
+    if emulated_chip() is not None:
+        served_by += ", emulated"
     return Backend(operator, device, served_by, explanation)
 
 

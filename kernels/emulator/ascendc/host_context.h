@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace ge {
@@ -78,7 +79,8 @@ class TilingData {
 struct Call {
   std::vector<StorageShape> inputs;
   std::vector<CompileTimeTensorDesc> input_types;
-  std::vector<Shape> outputs;
+  std::vector<Shape> outputs;               // as InferShape says
+  std::vector<StorageShape> given_outputs;  // as the caller made them
   std::vector<CompileTimeTensorDesc> output_types;
   RuntimeAttrs attributes;
   fe::PlatFormInfos platform;
@@ -99,6 +101,7 @@ class TilingContext {
   const StorageShape* GetInputShape(size_t i) const { return At(call_.inputs, i); }
   const CompileTimeTensorDesc* GetInputDesc(size_t i) const { return At(call_.input_types, i); }
   const CompileTimeTensorDesc* GetOutputDesc(size_t i) const { return At(call_.output_types, i); }
+  const StorageShape* GetOutputShape(size_t i) const { return At(call_.given_outputs, i); }
   const RuntimeAttrs* GetAttrs() const { return &call_.attributes; }
   fe::PlatFormInfos* GetPlatformInfo() const { return &call_.platform; }
   TilingData* GetRawTilingData() { return &call_.tiling; }

@@ -40,12 +40,22 @@ ge::DataType TypeOf(int dtype) {
   }
 }
 
+gert::StorageShape ShapeOf(const RecatEmulatedShape& shape) {
+  return {gert::Shape(std::vector<int64_t>(shape.sizes, shape.sizes + shape.dims))};
+}
+
 gert::Call HostCall(const RecatEmulatedCall& call) {
   const int64_t elements = call.batch_size * call.row_elems;
   const gert::Shape rows({call.batch_size, call.row_elems}), flat({elements});
   const gert::StorageShape ranks{gert::Shape({call.rank_num})};
   gert::Call host;
   host.inputs = {{call.inverse ? flat : rows}, ranks, ranks};
+  host.given_outputs = {{call.inverse ? rows : flat}};
+  if (call.shapes != nullptr) {
+    host.inputs = {ShapeOf(call.shapes->in), ShapeOf(call.shapes->dims),
+                   ShapeOf(call.shapes->cumsum)};
+    host.given_outputs = {ShapeOf(call.shapes->out)};
+  }
   host.input_types = {{TypeOf(call.in_dtype)}, {ge::DT_INT64}, {ge::DT_INT64}};
   host.outputs.resize(1);
   host.output_types = {{TypeOf(call.out_dtype)}};

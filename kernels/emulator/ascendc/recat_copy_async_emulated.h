@@ -18,6 +18,15 @@ enum RecatEmulatedMode {
   RECAT_EMULATED_STRICT
 };
 
+struct RecatEmulatedShape {
+  const int64_t* sizes;
+  int64_t dims;
+};
+
+struct RecatEmulatedShapes {
+  struct RecatEmulatedShape in, dims, cumsum, out;
+};
+
 struct RecatEmulatedCall {
   const void* in;         // [B, S] or, inverse, [B * S]
   const int64_t* dims;    // [R], elements
@@ -32,6 +41,8 @@ struct RecatEmulatedCall {
   int64_t ub_size;  // bytes of a core's unified buffer (torchrec_ascend/device.py)
   int32_t mode;     // RecatEmulatedMode
   struct EmulatedLedger* ledger;  // [cores], or null
+  // The tensors' own shapes, for the host functions; null: those that the sizes above say.
+  const struct RecatEmulatedShapes* shapes;
 };
 
 struct RecatEmulatedPlan {

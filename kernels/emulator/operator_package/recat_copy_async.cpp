@@ -31,15 +31,14 @@ OPERATOR(
   require(dim_sum_per_rank, 2);
   require(cumsum_dim_sum_per_rank, 3);
   require(sharded_grad_output, 7);
-  for (const auto* splits : {&dim_sum_per_rank, &cumsum_dim_sum_per_rank}) {
-    if ((*splits)->scalar_type() != at::kLong || (*splits)->dim() != 1 ||
-        (*splits)->numel() != dim_sum_per_rank->numel()) {
-      throw std::runtime_error("the splits are not two int64 vectors of one length");
-    }
-  }
-  if (grad_output->numel() != sharded_grad_output->numel()) {
-    throw std::runtime_error("input and output differ in size");
-  }
+  // What of the shapes is wrong is for the operator's own host functions to say.
+  const auto shape = [](const at::Tensor& tensor) {
+    return RecatEmulatedShape{tensor.sizes().data(), tensor.dim()};
+  };
+  const RecatEmulatedShapes shapes = {
+      shape(grad_output), shape(dim_sum_per_rank), shape(cumsum_dim_sum_per_rank),
+      shape(sharded_grad_output)};
+  call.shapes = &shapes;
   call.in = grad_output->const_data_ptr();
   call.dims = dim_sum_per_rank->const_data_ptr<int64_t>();
   call.cumsum = cumsum_dim_sum_per_rank->const_data_ptr<int64_t>();

@@ -3,8 +3,8 @@
 #
 #   ./run.sh --soc Ascend910B1 --cann /usr/local/Ascend/ascend-toolkit/latest [--output DIR]
 #
-# --soc     the chip as npu-smi names it (Ascend910B1), or its compute unit: ascend910b (Atlas A2),
-#           ascend910_93 (A3), ascend950 (A5; CANN 9 or newer)
+# --soc     the chip as npu-smi names it (Ascend910B1), its compute unit (ascend910b, ascend910_93,
+#           ascend950) or its family: a2, a3, a5. A5 needs CANN 9 or newer
 # --cann    CANN's folder; default: ASCEND_HOME_PATH
 # --output  where DIR/vendors/torchrec_ascend is installed; default: ./build
 #
@@ -40,10 +40,10 @@ done
 
 [[ -n $soc ]] || fail "--soc is missing, for example Ascend910B1; npu-smi info shows the chip"
 case ${soc,,} in
-  ascend910b*) unit=ascend910b ;;
-  ascend910_93*) unit=ascend910_93 ;;
-  ascend950*) unit=ascend950 ;;
-  *) fail "--soc is $soc, expected Ascend910B*, Ascend910_93* or Ascend950*" ;;
+  a2 | ascend910b*) unit=ascend910b ;;
+  a3 | ascend910_93*) unit=ascend910_93 ;;
+  a5 | ascend950*) unit=ascend950 ;;
+  *) fail "--soc is $soc, expected Ascend910B*, Ascend910_93*, Ascend950*, a2, a3 or a5" ;;
 esac
 
 [[ -n $cann ]] || fail "--cann is missing, and ASCEND_HOME_PATH is not set"
@@ -71,18 +71,22 @@ if ((${#missing[@]})); then
 fi
 
 if [[ $unit == ascend950 ]]; then
-  version=$(cat "$cann"/*/version.info "$cann"/version.cfg 2>/dev/null | sed -n 's/^[Vv]ersion=//p') || true
+  # The toolkit's own version; the folders' are those of its parts.
+  version=$(cat "$cann"/ascend_toolkit_install.info "$cann"/*/ascend_toolkit_install.info \
+    "$cann"/version.cfg "$cann"/*/version.info 2>/dev/null | sed -n 's/^[Vv]ersion=//p') || true
   version=${version%%$'\n'*}
-  [[ -n $version ]] || fail "cannot tell CANN's version: no version.info in $cann; ascend950 needs 9 or newer"
+  [[ -n $version ]] || fail "cannot tell CANN's version from $cann; ascend950 needs 9 or newer"
   [[ ${version%%.*} =~ ^[0-9]+$ && ${version%%.*} -ge 9 ]] ||
     fail "CANN is $version, but ascend950 needs 9 or newer"
 fi
 
-# CANN's scripts read variables that may be unset.
-set +u
-# shellcheck disable=SC1091
-source "$cann/set_env.sh" 2>/dev/null || source "$cann/bin/setenv.bash"
-set -u
+# CANN's scripts read variables that may be unset, and end with whatever their last command says.
+environment=$cann/set_env.sh
+[[ -f $environment ]] || environment=$cann/bin/setenv.bash
+set +eu
+# shellcheck disable=SC1090
+source "$environment"
+set -eu
 
 mkdir -p "$output"
 output=$(cd "$output" && pwd)
@@ -119,12 +123,14 @@ PYTHON
 (cd "$project_files" && bash build.sh)
 installer=$(find "$project_files/build_out" -maxdepth 1 -name 'custom_opp_*.run' | head -n 1)
 [[ -n $installer ]] || fail "build.sh made no custom_opp_*.run"
+# Over an older package of ours some installers ask what to do, and this has no one to answer.
+rm -rf "${output:?}/vendors/$vendor"
 bash "$installer" --install-path="$output"
 
 library=$output/vendors/$vendor/op_api/lib/libcust_opapi.so
 [[ -f $library ]] || fail "the installer made no $library"
 for symbol in aclnnRecatCopyAsyncGetWorkspaceSize aclnnRecatCopyAsync; do
-  grep -q "$symbol" "$library" || fail "$library has no $symbol"
+  grep -aqE "$symbol([^A-Za-z]|\$)" "$library" || fail "$library has no $symbol"
 done
 echo "installed for $unit; use it with"
 echo "  export ASCEND_CUSTOM_OPP_PATH=$output/vendors/$vendor"

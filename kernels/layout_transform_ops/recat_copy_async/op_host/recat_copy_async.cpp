@@ -35,6 +35,14 @@ bool RowElems(const gert::Shape& in, int64_t batchSize, bool inverse, int64_t& r
   return elems == batchSize * rowElems;
 }
 
+int64_t Elements(const gert::Shape& shape) {
+  int64_t elems = 1;
+  for (size_t i = 0; i < shape.GetDimNum(); ++i) {
+    elems *= shape.GetDim(i);
+  }
+  return elems;
+}
+
 // CANN's caller learns no more than that it failed, so the reason goes to standard error.
 ge::graphStatus Failed(const char* reason) {
   std::fprintf(stderr, "RecatCopyAsync: %s\n", reason);
@@ -63,11 +71,12 @@ static ge::graphStatus TilingFunc(gert::TilingContext* context) {
   const auto* cumsum = context->GetInputShape(kCumsum);
   const auto* from = context->GetInputDesc(kGradOutput);
   const auto* to = context->GetOutputDesc(kShardedGradOutput);
+  const auto* out = context->GetOutputShape(kShardedGradOutput);
   const auto* attrs = context->GetAttrs();
   auto* raw = context->GetRawTilingData();
   size_t* workspace = context->GetWorkspaceSizes(1);
   if (grad == nullptr || dims == nullptr || cumsum == nullptr || from == nullptr || to == nullptr ||
-      attrs == nullptr || raw == nullptr || workspace == nullptr ||
+      out == nullptr || attrs == nullptr || raw == nullptr || workspace == nullptr ||
       context->GetPlatformInfo() == nullptr) {
     return Failed("an input, output, attribute or the platform is missing");
   }
@@ -84,6 +93,10 @@ static ge::graphStatus TilingFunc(gert::TilingContext* context) {
   const gert::Shape& prefix = cumsum->GetStorageShape();
   if (!RowElems(grad->GetStorageShape(), in.batchSize, *inverse, in.rowElems)) {
     return Failed("grad_output has another shape than batch_size and inverse say");
+  }
+  // Nobody else holds the caller's output against the input.
+  if (Elements(out->GetStorageShape()) != in.batchSize * in.rowElems) {
+    return Failed("sharded_grad_output has another size than grad_output");
   }
   if (ranks.GetDimNum() != 1 || prefix.GetDimNum() != 1 || ranks.GetDim(0) != prefix.GetDim(0)) {
     return Failed("dim_sum_per_rank and cumsum_dim_sum_per_rank are not of one length");
