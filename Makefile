@@ -46,6 +46,7 @@ bench: build ## time recat, unrecat and a training step against upstream
 	$(PY) tests/benchmarks/step.py
 	$(PY) tests/benchmarks/selftest.py
 	$(PY) tests/benchmarks/recat_dma.py
+	$(PY) tests/benchmarks/lookup.py
 
 clean: ## remove all that make made, except runs/
 	rm -rf .venv build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

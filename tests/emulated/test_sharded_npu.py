@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from models import Case, compare
 from ranks import World
+from test_ids import outcome
 from test_sharded_equals_unsharded import PLANS, VARIANTS
 
 # ranks, ranks of a host, SoC, asynchronous
@@ -37,3 +38,12 @@ def test_sharded_equals_unsharded(
     for rank, (outputs, weights) in enumerate(world.run(compare, case, "ours", "npu")):
         assert outputs <= tolerance, f"rank {rank}: outputs differ by {outputs}"
         assert weights <= tolerance, f"rank {rank}: weights differ by {weights}"
+
+
+@pytest.mark.parametrize("plan", [("tw",), ("rw",), ("tw", "rw", "cw", "dp")], ids="+".join)
+def test_a_bad_id_stops_all_ranks(npu_world: Callable[..., World], plan: tuple[str, ...]) -> None:
+    """Before a card reads or writes beyond its table."""
+    answers = npu_world(2).run(outcome, plan, "f0", 17, 1, "npu")
+    assert answers[1][0] == "ValueError"
+    assert "feature 'f0' has id 17 in bag 1, table 't0' has rows 0 to 16" in answers[1][1]
+    assert "rank 1 has ids that are not in their tables" in answers[0][1]

@@ -10,6 +10,7 @@ mean, checks, ids and weights are what the sharded modules add around them; wrap
 that hold a collection. Plans, the input exchange and state_dict stay TorchRec's own.
 """
 
+from torchrec_ascend.compat import warn_if_untested
 from torchrec_ascend.sharding.all import sharders
 from torchrec_ascend.sharding.embedding import (
     AscendEmbeddingCollectionSharder,
@@ -27,3 +28,5 @@ __all__ = [
     "AscendShardedEmbeddingCollection",
     "sharders",
 ]
+
+warn_if_untested()
