@@ -322,7 +322,8 @@ def objects(optimize: str = "-O1") -> dict[str, Path]:
 
 
 def host(target: Path, operator: Path, optimize: str) -> Path:
-    return compile_object(operator / "op_host" / "recat_copy_async.cpp", target, operator, optimize)
+    source = operator / "op_host" / "recat_copy_async.cpp"
+    return compile_object(source, target, operator, optimize, "-DRECAT_ASCEND950")
 
 
 def kernels(arch: int, target: Path, operator: Path, optimize: str) -> Path:

@@ -48,8 +48,12 @@ def test_as_on_the_cpu(npu: World, law: Callable[[], list[str]]) -> None:
 
 
 @pytest.mark.parametrize("name", recat_cases.BAD)
-def test_bad_input_is_refused(npu_world: Worlds, name: str) -> None:
-    message = npu_world(1).run(recat_cases.refusal, name)[0]
+@pytest.mark.parametrize(("asynchronous", "package"), [(False, True), (True, True), (True, False)])
+def test_bad_input_is_refused(
+    npu_world: Worlds, name: str, asynchronous: bool, package: bool
+) -> None:
+    world = npu_world(1, asynchronous=asynchronous, operator_package=package)
+    message = world.run(recat_cases.refusal, name)[0]
     assert recat_cases.BAD[name][1] in message
 
 

@@ -6,15 +6,25 @@ finds. Whether CANN's compiler takes the sources is not tested by this.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import shutil
 import subprocess
+import sys
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 OPERATOR = Path(__file__).parents[2] / "kernels/layout_transform_ops/recat_copy_async"
 
+BIN = Path(sys.executable).parent
+TOOLS = (
+    *("bash", "cat", "cmake", "cp", "dirname", "find", "grep", "head", "make", "mkdir", "mktemp"),
+    *("python3", "rm", "sed", "sleep"),
+)
 SYMBOLS = "aclnnRecatCopyAsyncGetWorkspaceSize aclnnRecatCopyAsync"
 MSOPGEN = r"""#!/usr/bin/env bash
 set -eu
@@ -61,16 +71,28 @@ def cann(tmp_path: Path) -> Path:
     return folder
 
 
+@cache
+def _tools() -> Path:
+    """A folder with the programs that run.sh and the fake CANN may use, and no other."""
+    folder = Path(tempfile.mkdtemp(prefix="tools"))
+    atexit.register(shutil.rmtree, folder)
+    for name in TOOLS:
+        found = shutil.which(name, path=os.pathsep.join([str(BIN), os.environ["PATH"]]))
+        assert found, f"{name} is not on PATH"
+        (folder / name).symlink_to(found)
+    return folder
+
+
 def run(
     cann: Path | None, *arguments: str, symbols: str = SYMBOLS
 ) -> subprocess.CompletedProcess[str]:
     # Neither a real CANN of this machine, nor its msopgen.
-    env = {"PATH": os.environ["PATH"], "HOME": "/nowhere"}
+    env = {"PATH": str(_tools()), "HOME": "/nowhere"}
     if cann is not None:
         env["CANN_SEEN"] = str(cann.parent / "seen")
         env["CANN_SYMBOLS"] = symbols
         arguments = (*arguments, "--cann", str(cann), "--output", str(cann.parent / "out"))
-    command = ["bash", str(OPERATOR / "run.sh"), *arguments]
+    command = [str(_tools() / "bash"), str(OPERATOR / "run.sh"), *arguments]
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
 
 

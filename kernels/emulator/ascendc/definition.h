@@ -1,6 +1,7 @@
 // An operator's definition in the form of msopgen's JSON, for tests to compare with the file.
 #pragma once
 #include <sstream>
+#include <string>
 
 #include "register/op_def_registry.h"
 
@@ -16,7 +17,13 @@ inline const char* NameOf(ge::DataType type) {
   return "unknown";
 }
 
-inline const char* NameOf(ge::Format) { return "ND"; }
+inline const char* NameOf(ge::Format format) {
+  switch (format) {
+    case ge::FORMAT_NCHW: return "NCHW";
+    case ge::FORMAT_ND: return "ND";
+  }
+  return "unknown";
+}
 
 inline const char* NameOf(ops::Option option) {
   return option == ops::REQUIRED ? "required" : "optional";

@@ -12,7 +12,7 @@ using graphStatus = uint32_t;
 constexpr graphStatus GRAPH_SUCCESS = 0;
 constexpr graphStatus GRAPH_FAILED = 0xFFFFFFFF;
 enum DataType { DT_FLOAT = 0, DT_FLOAT16 = 1, DT_INT64 = 9, DT_BF16 = 27 };
-enum Format { FORMAT_ND = 2 };
+enum Format { FORMAT_NCHW = 0, FORMAT_ND = 2 };
 
 }  // namespace ge
 

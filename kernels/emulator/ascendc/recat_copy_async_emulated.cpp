@@ -190,3 +190,8 @@ extern "C" __attribute__((visibility("default"))) const char* recat_emulated_def
   static const std::string text = emu::Json(ops::EmulatedDefinitionRecatCopyAsync());
   return text.c_str();
 }
+
+extern "C" __attribute__((visibility("default"))) int recat_emulated_is_for(const char* unit) {
+  const auto& chips = ops::EmulatedDefinitionRecatCopyAsync().core.chips;
+  return std::find(chips.begin(), chips.end(), unit) != chips.end();
+}

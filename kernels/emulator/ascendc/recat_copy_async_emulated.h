@@ -55,6 +55,8 @@ const char* recat_emulated_message(void);
 
 // The operator's definition, in the form of recat_copy_async.json.
 const char* recat_emulated_definition(void);
+// Whether the operator is defined for that compute unit, such as "ascend910b".
+int recat_emulated_is_for(const char* unit);
 
 // The tiling plan of a call, from its sizes alone. in_size, out_size: bytes of an element.
 int recat_emulated_plan(

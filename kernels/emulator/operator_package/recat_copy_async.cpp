@@ -17,9 +17,19 @@ static int dtype(const at::Tensor& tensor, size_t number) {
   }
 }
 
+// CANN's name for what a package is built for.
+static const char* compute_unit(const std::string& soc) {
+  if (soc.rfind("Ascend910B", 0) == 0) return "ascend910b";
+  if (soc.rfind("Ascend910_93", 0) == 0) return "ascend910_93";
+  return "ascend950";
+}
+
 OPERATOR(
     aclnnRecatCopyAsync, In grad_output, In dim_sum_per_rank, In cumsum_dim_sum_per_rank,
     int64_t batch_size, bool inverse, double scale, Out sharded_grad_output) {
+  if (!recat_emulated_is_for(compute_unit(chip().soc))) {
+    throw std::runtime_error("the operator is not defined for " + chip().soc);
+  }
   RecatEmulatedCall call = {};
   call.in_dtype = dtype(grad_output, 1);
   call.out_dtype = dtype(sharded_grad_output, 7);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <stdexcept>
 
 #define BEGIN_TILING_DATA_DEF(name) \
   struct name {                     \
@@ -14,7 +15,8 @@
 #define END_TILING_DATA_DEF                                                         \
   size_t GetDataSize() const { return sizeof(Self); }                               \
   void SaveToBuffer(void* to, size_t capacity) const {                              \
-    if (capacity >= sizeof(Self)) std::memcpy(to, static_cast<const void*>(this), sizeof(Self)); \
+    if (capacity < sizeof(Self)) throw std::length_error("tiling data: no room");   \
+    std::memcpy(to, static_cast<const void*>(this), sizeof(Self));                  \
   }                                                                                 \
   }
 #define REGISTER_TILING_DATA_CLASS(op, name) static_assert(sizeof(name) > 0);
