@@ -14,6 +14,8 @@ from torchrec.distributed.planner.types import ParameterConstraints, PlannerErro
 from torchrec.distributed.types import ShardingEnv, ShardingPlan, ShardingType
 from torchrec.modules.embedding_configs import EmbeddingBagConfig
 from torchrec.modules.embedding_modules import EmbeddingBagCollection
+from torchrec.optim.apply_optimizer_in_backward import apply_optimizer_in_backward
+from torchrec.optim.rowwise_adagrad import RowWiseAdagrad
 
 from torchrec_ascend.planner import (
     AscendDistributedModelParallel,
@@ -177,6 +179,29 @@ def test_where_nothing_fits_the_error_says_which_table_and_what_to_do() -> None:
         assert remedy in message
     assert caught.value.error_type.value == "insufficient_storage"
     assert subject.report is None
+
+
+def planned_bytes(optimizer: type[torch.optim.Optimizer] | None, **options: Any) -> int:
+    module = tables(t=1 << 20)  # 1 GiB
+    if optimizer is not None:
+        apply_optimizer_in_backward(optimizer, module.parameters(), {"lr": 0.1})
+    subject = planner(1, 1, {"t": ["table_wise"]}, **options)
+    subject.plan(module, SHARDERS)
+    assert subject.report is not None
+    return sum(shard.bytes for table in subject.report.tables for shard in table.shards)
+
+
+def test_the_optimizers_state_is_counted() -> None:
+    """None for SGD, a number a row for row-wise Adagrad, twice the table for Adam."""
+    sgd = planned_bytes(torch.optim.SGD)
+    rowwise = planned_bytes(RowWiseAdagrad)
+    adam = planned_bytes(torch.optim.Adam)
+    assert GIB <= sgd < rowwise < sgd + GIB // 16
+    assert adam > 2.9 * GIB
+    cap = 2 * adam // 3  # of which three quarters are free: half of what Adam needs
+    assert planned_bytes(torch.optim.SGD, hbm_cap=cap) == sgd
+    with pytest.raises(PlannerError, match="'t'"):
+        planned_bytes(torch.optim.Adam, hbm_cap=cap)
 
 
 def test_where_a_constraint_forbids_the_split_the_error_names_it() -> None:
