@@ -279,11 +279,12 @@ def train_sharded(
         loss_of(result, step).backward()
         if optimizer is not None:
             optimizer.step()
-        outputs.append({key: _kept(value) for key, value in result.items()})
-    return Trace(outputs, [(n, _kept(t), o) for n, t, o in local_blocks(dmp)])
+        outputs.append({key: kept(value) for key, value in result.items()})
+    return Trace(outputs, [(n, kept(t), o) for n, t, o in local_blocks(dmp)])
 
 
-def _kept(value: Tensor) -> Tensor:
+def kept(value: Tensor) -> Tensor:
+    """A copy on the CPU."""
     return value.detach().clone().cpu()
 
 

@@ -7,7 +7,19 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from models import CPU, LR, Case, Table, Trace, batch, difference, local_blocks, quiet, shardings
+from models import (
+    CPU,
+    LR,
+    Case,
+    Table,
+    Trace,
+    batch,
+    difference,
+    kept,
+    local_blocks,
+    quiet,
+    shardings,
+)
 from torch import Tensor, nn
 from torchrec import EmbeddingCollection, EmbeddingConfig, JaggedTensor, KeyedJaggedTensor
 from torchrec.distributed import DistributedModelParallel
@@ -16,6 +28,7 @@ from torchrec.distributed.comm import get_local_size
 from torchrec.distributed.types import ShardingPlan
 from torchrec.optim.apply_optimizer_in_backward import apply_optimizer_in_backward
 
+from torchrec_ascend.device import rank_device
 from torchrec_ascend.sharding.embedding import AscendEmbeddingCollectionSharder
 
 DIM = 16  # a sequence collection has one
@@ -55,7 +68,10 @@ class SequenceModel(nn.Module):
 
 
 def shard_sequence(
-    case: Case, model: nn.Module | None = None, sharder: Any = None
+    case: Case,
+    model: nn.Module | None = None,
+    sharder: Any = None,
+    device: torch.device = CPU,
 ) -> DistributedModelParallel:
     model = model if model is not None else SequenceModel(case)
     sharder = sharder or AscendEmbeddingCollectionSharder()
@@ -65,34 +81,34 @@ def shard_sequence(
     local_size = get_local_size(world_size)
     plan = plans.construct_module_sharding_plan(
         ec, shardings(case, world_size, local_size), sharder=sharder,
-        local_size=local_size, world_size=world_size, device_type="cpu",
+        local_size=local_size, world_size=world_size, device_type=device.type,
     )  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         return DistributedModelParallel(
-            model, device=CPU, plan=ShardingPlan({"ec": plan}), sharders=[sharder]
+            model, device=device, plan=ShardingPlan({"ec": plan}), sharders=[sharder]
         )
 
 
 def tensors(outputs: dict[str, JaggedTensor]) -> dict[str, Tensor]:
     """Values and lengths by key."""
-    result = {key: output.values().detach().clone() for key, output in outputs.items()}
-    lengths = {f"{key}.lengths": output.lengths().clone() for key, output in outputs.items()}
+    result = {key: kept(output.values()) for key, output in outputs.items()}
+    lengths = {f"{key}.lengths": kept(output.lengths()) for key, output in outputs.items()}
     return {**result, **lengths}
 
 
 def sequence_loss(outputs: dict[str, JaggedTensor], step: int) -> Tensor:
     """A sum with integer coefficients that differ by id and column."""
-    total = torch.zeros(())
+    total = torch.zeros((), device=next(iter(outputs.values())).values().device)
     for i, key in enumerate(sorted(outputs)):
         out = outputs[key].values()
-        rows = torch.arange(out.shape[0]).unsqueeze(1)
-        columns = torch.arange(out.shape[1])
+        rows = torch.arange(out.shape[0], device=out.device).unsqueeze(1)
+        columns = torch.arange(out.shape[1], device=out.device)
         total = total + (out * ((rows * 3 + columns * 5 + i + step) % 7 - 3)).sum()
     return total
 
 
-def train_sequence(case: Case, dmp: DistributedModelParallel) -> Trace:
+def train_sequence(case: Case, dmp: DistributedModelParallel, device: torch.device = CPU) -> Trace:
     names = {
         f"ec.embeddings.{table.name}.weight"
         for i, table in enumerate(case.tables)
@@ -104,12 +120,12 @@ def train_sequence(case: Case, dmp: DistributedModelParallel) -> Trace:
     for step in range(case.steps):
         if optimizer is not None:
             optimizer.zero_grad()
-        result = dict(dmp(batch(case, step, dist.get_rank())).items())
+        result = dict(dmp(batch(case, step, dist.get_rank()).to(device)).items())
         sequence_loss(result, step).backward()
         if optimizer is not None:
             optimizer.step()
         outputs.append(tensors(result))
-    return Trace(outputs, [(n, t.detach().clone(), o) for n, t, o in local_blocks(dmp)])
+    return Trace(outputs, [(n, kept(t), o) for n, t, o in local_blocks(dmp)])
 
 
 def train_sequence_unsharded(case: Case) -> Trace:
@@ -133,7 +149,8 @@ def train_sequence_unsharded(case: Case) -> Trace:
     return Trace(outputs, [(name, value, (0, 0)) for name, value in model.state_dict().items()])
 
 
-def compare_sequence(case: Case) -> tuple[float, float]:
+def compare_sequence(case: Case, device_type: str = "cpu") -> tuple[float, float]:
+    device = rank_device(device_type)
     with quiet():
-        mine = train_sequence(case, shard_sequence(case))
+        mine = train_sequence(case, shard_sequence(case, device=device), device)
     return difference(mine, train_sequence_unsharded(case))

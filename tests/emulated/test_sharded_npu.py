@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from models import Case, compare
 from ranks import World
+from sequence_models import TABLES, compare_sequence
 from test_ids import outcome
 from test_sharded_equals_unsharded import PLANS, VARIANTS
 
@@ -47,3 +48,12 @@ def test_a_bad_id_stops_all_ranks(npu_world: Callable[..., World], plan: tuple[s
     assert answers[1][0] == "ValueError"
     assert "feature 'f0' has id 17 in bag 1, table 't0' has rows 0 to 16" in answers[1][1]
     assert "rank 1 has ids that are not in their tables" in answers[0][1]
+
+
+@pytest.mark.parametrize("batch_sizes", [(), (0, 3)], ids=["equal", "one-rank-empty"])
+@pytest.mark.parametrize("plan", [("tw",), ("cw",), ("rw",), ("dp",)], ids="+".join)
+def test_sequences_equal_unsharded(
+    npu_world: Callable[..., World], plan: tuple[str, ...], batch_sizes: tuple[int, ...]
+) -> None:
+    case = Case(plan, TABLES, batch_sizes=batch_sizes)
+    assert npu_world(2).run(compare_sequence, case, "npu") == [(0.0, 0.0)] * 2
