@@ -129,9 +129,9 @@ def rank_device(device_type: str) -> torch.device:
     return device
 
 
-def emulated_chip() -> str | None:
-    """Name of the chip that this process's NPUs emulate, None on real ones (and without any)."""
-    return os.environ.get("NPU_EMU_SOC")
+def emulated_chip(device_type: str) -> str | None:
+    """Name of the chip that this process's devices of that type emulate, None where they do not."""
+    return os.environ.get("NPU_EMU_SOC") if device_type == "npu" else None
 
 
 def collective_backend(device_type: str) -> str:

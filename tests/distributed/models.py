@@ -263,9 +263,24 @@ def train_sharded(
     device: torch.device = CPU,
 ) -> Trace:
     dmp = shard(case, sharder, plan=plan, device=device)
+    return train(case, dmp, device, "ebc.embedding_bags", loss_of, dict)
+
+
+def train(
+    case: Case,
+    dmp: DistributedModelParallel,
+    device: torch.device,
+    tables: str,
+    loss: Callable[[Any, int], Tensor],
+    tensors: Callable[[Any], dict[str, Tensor]],
+) -> Trace:
+    """The case's steps on this rank.
+
+    tables: the path of the tables in `dmp`; tensors: the outputs as tensors by key.
+    """
     # Data-parallel tables have no fused optimizer: one outside trains them.
     names = {
-        f"ebc.embedding_bags.{table.name}.weight"
+        f"{tables}.{table.name}.weight"
         for i, table in enumerate(case.tables)
         if case.plan[i % len(case.plan)] == "dp"
     }
@@ -275,11 +290,11 @@ def train_sharded(
     for step in range(case.steps):
         if optimizer is not None:
             optimizer.zero_grad()
-        result = dmp(batch(case, step, dist.get_rank()).to(device))
-        loss_of(result, step).backward()
+        result = dict(dmp(batch(case, step, dist.get_rank()).to(device)).items())
+        loss(result, step).backward()
         if optimizer is not None:
             optimizer.step()
-        outputs.append({key: kept(value) for key, value in result.items()})
+        outputs.append({key: kept(value) for key, value in tensors(result).items()})
     return Trace(outputs, [(n, kept(t), o) for n, t, o in local_blocks(dmp)])
 
 

@@ -15,10 +15,9 @@ from models import (
     Trace,
     batch,
     difference,
-    kept,
-    local_blocks,
     quiet,
     shardings,
+    train,
 )
 from torch import Tensor, nn
 from torchrec import EmbeddingCollection, EmbeddingConfig, JaggedTensor, KeyedJaggedTensor
@@ -92,8 +91,8 @@ def shard_sequence(
 
 def tensors(outputs: dict[str, JaggedTensor]) -> dict[str, Tensor]:
     """Values and lengths by key."""
-    result = {key: kept(output.values()) for key, output in outputs.items()}
-    lengths = {f"{key}.lengths": kept(output.lengths()) for key, output in outputs.items()}
+    result = {key: output.values().detach().clone() for key, output in outputs.items()}
+    lengths = {f"{key}.lengths": output.lengths().clone() for key, output in outputs.items()}
     return {**result, **lengths}
 
 
@@ -106,26 +105,6 @@ def sequence_loss(outputs: dict[str, JaggedTensor], step: int) -> Tensor:
         columns = torch.arange(out.shape[1], device=out.device)
         total = total + (out * ((rows * 3 + columns * 5 + i + step) % 7 - 3)).sum()
     return total
-
-
-def train_sequence(case: Case, dmp: DistributedModelParallel, device: torch.device = CPU) -> Trace:
-    names = {
-        f"ec.embeddings.{table.name}.weight"
-        for i, table in enumerate(case.tables)
-        if case.plan[i % len(case.plan)] == "dp"
-    }
-    data_parallel = [p for name, p in dmp.named_parameters() if name in names]
-    optimizer = torch.optim.SGD(data_parallel, lr=LR) if data_parallel else None
-    outputs = []
-    for step in range(case.steps):
-        if optimizer is not None:
-            optimizer.zero_grad()
-        result = dict(dmp(batch(case, step, dist.get_rank()).to(device)).items())
-        sequence_loss(result, step).backward()
-        if optimizer is not None:
-            optimizer.step()
-        outputs.append(tensors(result))
-    return Trace(outputs, [(n, kept(t), o) for n, t, o in local_blocks(dmp)])
 
 
 def train_sequence_unsharded(case: Case) -> Trace:
@@ -152,5 +131,6 @@ def train_sequence_unsharded(case: Case) -> Trace:
 def compare_sequence(case: Case, device_type: str = "cpu") -> tuple[float, float]:
     device = rank_device(device_type)
     with quiet():
-        mine = train_sequence(case, shard_sequence(case, device=device), device)
+        dmp = shard_sequence(case, device=device)
+        mine = train(case, dmp, device, "ec.embeddings", sequence_loss, tensors)
     return difference(mine, train_sequence_unsharded(case))

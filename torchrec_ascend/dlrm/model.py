@@ -35,8 +35,8 @@ TABLE_OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
 
 
 class Sharder(AscendEmbeddingBagCollectionSharder):
-    """Offers the planner all of SHARDING_TYPES: on CPU, TorchRec leaves out those that split rows,
-    although they work there."""
+    """Offers the planner SHARDING_TYPES on every device: all but data-parallel, whose tables no
+    fused optimizer trains."""
 
     def sharding_types(self, compute_device_type: str) -> list[str]:
         return list(SHARDING_TYPES)

@@ -83,7 +83,7 @@ def train_and_evaluate(config: Config, dataset: Dataset, world: World) -> dict[s
         **results.timing([step.seconds for step in steps], [step.rows for step in steps]),
         "world_size": world.size,
         "device": str(world.device),
-        "emulated": emulated_chip() if world.device.type == "npu" else None,
+        "emulated": emulated_chip(world.device.type),
         "backend": config.chosen_backend,
         "sharding_plan": plan,
         "versions": results.versions(),

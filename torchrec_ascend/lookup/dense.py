@@ -25,10 +25,7 @@ class DenseTables(Tables):
     ) -> None:  # fmt: skip
         super().__init__(rows, dims, feature_table_map, pooling, dtype, output_dtype, device)
         self.embedding_specs = [(r, d) for r, d in zip(rows, dims, strict=True)]  # as upstream's
-        self.weights = nn.Parameter(self._weights)
-        for run in self.runs:
-            begin = self.weights_physical_offsets[run.tables.start]
-            run.weight = self.weights[begin : begin + run.weight.numel()].view(run.weight.shape)
+        self.weights = nn.Parameter(self._weights)  # one memory with the runs' views
 
     def _lookup(
         self, run: Run, ids: Tensor, offsets: Tensor, bag: Tensor, weights: Tensor | None

@@ -71,6 +71,12 @@ def _dense_tables(kernel: Any, pooling: PoolingMode, device: torch.device | None
     )  # fmt: skip
 
 
+def _slices(kernel: Any) -> dict[str, Any]:
+    """By table, its part of the dense parameter."""
+    counts = kernel.table_name_to_count.copy()
+    return dict(_gen_named_parameters_by_table_dense(kernel.emb_module, counts, kernel.config))
+
+
 def _table_dtype(config: GroupedEmbeddingConfig) -> torch.dtype:
     return data_type_to_sparse_type(config.data_type).as_dtype()
 
@@ -119,11 +125,7 @@ class AscendBatchedDenseEmbeddingBag(BatchedDenseEmbeddingBag):
     ) -> None:  # fmt: skip
         BaseBatchedEmbeddingBag.__init__(self, config, pg, device, sharding_type)
         self._emb_module: Any = _dense_tables(self, self._pooling, device)
-        self._param_per_table = dict(
-            _gen_named_parameters_by_table_dense(
-                self._emb_module, self.table_name_to_count.copy(), config
-            )
-        )
+        self._param_per_table = _slices(self)
         self.init_parameters()
 
     def forward(self, features: KeyedJaggedTensor, *unused: Any, **vbe: Any) -> Tensor:
@@ -139,11 +141,7 @@ class AscendBatchedDenseEmbedding(BatchedDenseEmbedding):
     ) -> None:  # fmt: skip
         BaseBatchedEmbedding.__init__(self, config, pg, device)
         self._emb_module: Any = _dense_tables(self, PoolingMode.NONE, device)
-        self._param_per_table = dict(
-            _gen_named_parameters_by_table_dense(
-                self._emb_module, self.table_name_to_count.copy(), config
-            )
-        )
+        self._param_per_table = _slices(self)
         self.init_parameters()
 
     def forward(self, features: KeyedJaggedTensor) -> Tensor:

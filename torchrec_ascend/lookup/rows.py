@@ -66,9 +66,3 @@ def sum_by_row(grad: Tensor, source: Tensor, scale: Tensor | None, touched: Touc
         per_sample_weights=None if scale is None else scale.index_select(0, touched.order),
         include_last_offset=True,
     )
-
-
-def bag_of_id(offsets: Tensor, count: int) -> Tensor:
-    """[count] int64: the bag that each id lies in. offsets: [bags + 1] int64, from 0 to count."""
-    bags = torch.arange(offsets.numel() - 1, device=offsets.device)
-    return torch.repeat_interleave(bags, offsets.diff(), output_size=count)

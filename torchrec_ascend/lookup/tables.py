@@ -14,7 +14,7 @@ from fbgemm_gpu.split_table_batched_embeddings_ops_common import EmbeddingLocati
 from fbgemm_gpu.split_table_batched_embeddings_ops_training import ComputeDevice
 from torch import Tensor, nn
 
-from torchrec_ascend.lookup.rows import bag_of_id
+from torchrec_ascend.ops.jagged import segment_of
 from torchrec_ascend.ops.order import MOST as MOST_ROWS
 
 
@@ -162,7 +162,7 @@ class Tables(nn.Module):
         self, run: Run, ids: Tensor, offsets: Tensor, weights: Tensor | None, batches: list[int]
     ) -> Tensor:
         """[bags, D], or [N, D] without pooling."""
-        bag = bag_of_id(offsets, ids.numel())
+        bag = segment_of(offsets.diff(), ids.numel())
         if len(run.tables) > 1:
             base = (
                 run.bases.repeat_interleave(
@@ -188,16 +188,17 @@ class Tables(nn.Module):
             return pooled[0] if len(pooled) == 1 else torch.cat(pooled)
         if not pooled:
             return torch.empty(0, 0, dtype=self.output_dtype, device=device)
+        used = [run for run in self.runs if run.features]
         if by_rank is None:
             batch = batches[0]
             rows = []
-            for run, part in zip([r for r in self.runs if len(r.features)], pooled, strict=True):
+            for run, part in zip(used, pooled, strict=True):
                 count, dim = len(run.features), part.shape[1]
                 by_bag = part.view(count, batch, dim).transpose(0, 1)
                 rows.append(by_bag.reshape(batch, count * dim))
             return rows[0] if len(rows) == 1 else torch.cat(rows, 1)
         pieces: list[list[Tensor]] = []
-        for run, part in zip([r for r in self.runs if len(r.features)], pooled, strict=True):
+        for run, part in zip(used, pooled, strict=True):
             sizes = [size for f in run.features for size in by_rank[f]]
             split = part.split(sizes)
             ranks = len(by_rank[run.features.start])

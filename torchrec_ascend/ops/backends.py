@@ -51,7 +51,7 @@ def _backend(operator: str, device: str) -> Backend:
     served_by = "composition of stock operators"
     if found:
         served_by = "RecatCopyAsync (float64, and casts between 16-bit types: composition)"
-    if emulated_chip() is not None:
+    if emulated_chip(device) is not None:
         served_by += ", emulated"
     return Backend(operator, device, served_by, explanation)
 

@@ -23,7 +23,7 @@ Jagged = tuple[Tensor, Tensor, Tensor | None]
 def asynchronous_complete_cumsum(t_in: Tensor) -> Tensor:
     """[..., n] -> [..., n + 1]: from 0 to the sum of the last dim."""
     sums = torch.cumsum(t_in, -1, dtype=t_in.dtype)
-    return torch.cat([torch.zeros_like(t_in[..., :1]) if t_in.shape[-1] else _zero(t_in), sums], -1)
+    return torch.cat([_zero(t_in), sums], -1)
 
 
 def _zero(like: Tensor) -> Tensor:
@@ -38,6 +38,12 @@ def asynchronous_inclusive_cumsum(t_in: Tensor) -> Tensor:
 def asynchronous_exclusive_cumsum(t_in: Tensor) -> Tensor:
     """[n] -> [n]: sums before each."""
     return asynchronous_complete_cumsum(t_in)[:-1]
+
+
+def segment_of(sizes: Tensor, total: int) -> Tensor:
+    """[total] int64: the segment that each element lies in. sizes: [n], summing to total."""
+    segments = torch.arange(sizes.numel(), device=sizes.device)
+    return torch.repeat_interleave(segments, sizes, output_size=total)
 
 
 def _segments(starts: Tensor, sizes: Tensor, total: int) -> Tensor:
@@ -122,11 +128,11 @@ def offsets_range(offsets: Tensor, range_size: int) -> Tensor:
 def segment_sum_csr(batch_size: int, csr_seg: Tensor, values: Tensor) -> Tensor:
     """[n]: sums of values[batch_size * csr_seg[i] : batch_size * csr_seg[i + 1]]."""
     bounds = csr_seg.long() * batch_size
-    sums = torch.cat([_zero(values.view(-1)), torch.cumsum(values.view(-1), 0)])
+    flat = values.view(-1)
     if values.is_floating_point():  # a difference of prefix sums would lose digits
-        segment = torch.arange(bounds.numel() - 1, device=values.device)
-        owner = torch.repeat_interleave(segment, bounds.diff(), output_size=values.numel())
-        return values.new_zeros(bounds.numel() - 1).index_add_(0, owner, values.view(-1))
+        owner = segment_of(bounds.diff(), flat.numel())
+        return flat.new_zeros(bounds.numel() - 1).index_add_(0, owner, flat)
+    sums = torch.cat([_zero(flat), torch.cumsum(flat, 0)])
     return sums.index_select(0, bounds).diff().to(values.dtype)
 
 
@@ -161,16 +167,11 @@ def block_bucketize_sparse_features(
     bags, count = lengths.numel(), indices.numel()
     features = block_sizes.numel()
     sizes = lengths.view(-1).long()
-    bag = torch.repeat_interleave(
-        torch.arange(bags, device=lengths.device), sizes, output_size=count
-    )
+    bag = segment_of(sizes, count)
     if batch_size_per_feature is None:
         feature = bag.div(max(bags // max(features, 1), 1), rounding_mode="floor")
     else:
-        of_bag = torch.repeat_interleave(
-            torch.arange(features, device=lengths.device), batch_size_per_feature.long(),
-            output_size=bags,
-        )  # fmt: skip
+        of_bag = segment_of(batch_size_per_feature.long(), bags)
         feature = of_bag.index_select(0, bag)
     if block_bucketize_pos is None:
         rank, local = _even_blocks(indices, block_sizes.index_select(0, feature), my_size)

@@ -10,5 +10,4 @@ from torchrec_ascend.sharding.lookup import AscendPooledLookup
 class AscendDpPooledEmbeddingSharding(AscendPooledLookup, DpPooledEmbeddingSharding):
     """A table lies whole on every rank, and its gradients are averaged."""
 
-    def _lookup_is_sharded(self) -> bool:
-        return False
+    lookup_is_sharded = False

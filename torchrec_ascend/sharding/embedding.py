@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
-from torchrec.distributed.comm import get_local_size
 from torchrec.distributed.embedding import (
     EmbeddingCollectionContext,
     EmbeddingCollectionSharder,
@@ -32,12 +30,11 @@ from torchrec_ascend.selftest import check_all_to_all_once
 from torchrec_ascend.sharding.checks import (
     BatchChecker,
     check_dtypes,
-    check_received_sizes,
     check_shards,
     trainable_plan,
 )
-from torchrec_ascend.sharding.ids import IdChecker, IdVerdict
-from torchrec_ascend.sharding.placement import placed
+from torchrec_ascend.sharding.ids import ChecksExchange, IdChecker, IdVerdict
+from torchrec_ascend.sharding.placement import placed_on
 from torchrec_ascend.sharding.sequence import SEQUENCE_SHARDINGS
 from torchrec_ascend.sharding.weights import copy_weights
 
@@ -54,7 +51,7 @@ class AscendEmbeddingCollectionContext(EmbeddingCollectionContext):
     is_empty: bool = False
 
 
-class AscendShardedEmbeddingCollection(ShardedEmbeddingCollection):
+class AscendShardedEmbeddingCollection(ChecksExchange, ShardedEmbeddingCollection):
     """A sharded `EmbeddingCollection` whose lookup has kernels on every device.
 
     Differs from TorchRec's in three more ways, each so that the result equals the unsharded
@@ -106,25 +103,11 @@ class AscendShardedEmbeddingCollection(ShardedEmbeddingCollection):
         if not isinstance(features, KeyedJaggedTensor):  # a TensorDict
             features = maybe_td_to_kjt(features, list(features.keys()))
         features = self._check_batch(features)
-        ctx.id_verdict = self._check_ids.start(features) if self._check_ids.is_on() else None
+        self._start_check(ctx, features)
         ctx.is_empty = not features.variable_stride_per_key() and features.stride() == 0
         exchanges = super().input_dist(ctx, _one_empty_row(features) if ctx.is_empty else features)
-        for exchange in exchanges.awaitables:
-            # None where nothing is exchanged, or where a pipeline fuses the exchanges of modules.
-            sizes = getattr(exchange, "_splits_awaitable", None)
-            if sizes is not None:
-                sizes.callbacks.append(partial(self._check_received, ctx))
+        self._end_check_in(ctx, exchanges)
         return exchanges
-
-    def _check_received(self, ctx: Any, sizes: list[list[int]]) -> list[list[int]]:
-        self._verify_ids(ctx)
-        return check_received_sizes(self._env.rank, sizes)
-
-    @staticmethod
-    def _verify_ids(ctx: Any) -> None:
-        verdict = getattr(ctx, "id_verdict", None)  # a wrapper has a context of its own
-        if verdict is not None:
-            verdict.verify()
 
     def compute(self, ctx: Any, dist_input: KJTList) -> list[Tensor]:
         self._verify_ids(ctx)
@@ -197,8 +180,7 @@ class AscendEmbeddingCollectionSharder(EmbeddingCollectionSharder):
         Warns:
             UserWarning: the plan's compute kernel would train nothing.
         """
-        if device is not None and device.type != "meta":
-            params = placed(params, device.type, get_local_size(env.world_size))
+        params = placed_on(device, params, env)
         return AscendShardedEmbeddingCollection(
             module,
             trainable_plan(params, self.shardable_parameters(module), self.fused_params),

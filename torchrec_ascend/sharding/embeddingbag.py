@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import torch
-from torchrec.distributed.comm import get_local_size
 from torchrec.distributed.embedding_sharding import EmbeddingSharding, EmbeddingShardingInfo
 from torchrec.distributed.embedding_types import KJTList
 from torchrec.distributed.embeddingbag import (
@@ -32,7 +31,6 @@ from torchrec_ascend.selftest import check_all_to_all_once
 from torchrec_ascend.sharding.checks import (
     BatchChecker,
     check_dtypes,
-    check_received_sizes,
     check_shards,
     check_weighted_mean,
     trainable_plan,
@@ -40,9 +38,9 @@ from torchrec_ascend.sharding.checks import (
 from torchrec_ascend.sharding.cw import AscendCwPooledEmbeddingSharding
 from torchrec_ascend.sharding.dp import AscendDpPooledEmbeddingSharding
 from torchrec_ascend.sharding.grid import AscendGridPooledEmbeddingSharding
-from torchrec_ascend.sharding.ids import IdChecker, IdVerdict
+from torchrec_ascend.sharding.ids import ChecksExchange, IdChecker, IdVerdict
 from torchrec_ascend.sharding.mean import ROW_SHARDED, RowShardedMean, divide
-from torchrec_ascend.sharding.placement import placed
+from torchrec_ascend.sharding.placement import placed_on
 from torchrec_ascend.sharding.rw import AscendRwPooledEmbeddingSharding
 from torchrec_ascend.sharding.tw import AscendTwPooledEmbeddingSharding
 from torchrec_ascend.sharding.twcw import AscendTwCwPooledEmbeddingSharding
@@ -79,7 +77,7 @@ class AscendEmbeddingBagCollectionContext(EmbeddingBagCollectionContext):
                 divisor.record_stream(stream)
 
 
-class AscendShardedEmbeddingBagCollection(ShardedEmbeddingBagCollection):
+class AscendShardedEmbeddingBagCollection(ChecksExchange, ShardedEmbeddingBagCollection):
     """A sharded `EmbeddingBagCollection` whose pooled all-to-alls use the compiled recat.
 
     Differs from TorchRec's in three more ways, each so that the result equals the unsharded
@@ -150,24 +148,10 @@ class AscendShardedEmbeddingBagCollection(ShardedEmbeddingBagCollection):
         ctx.mean_divisors = [
             mean.divisor(features) if mean is not None else None for mean in self._means
         ]
-        ctx.id_verdict = self._check_ids.start(features) if self._check_ids.is_on() else None
+        self._start_check(ctx, features)
         exchanges = super().input_dist(ctx, features)
-        for exchange in exchanges.awaitables:
-            # None where nothing is exchanged, or where a pipeline fuses the exchanges of modules.
-            sizes = getattr(exchange, "_splits_awaitable", None)
-            if sizes is not None:
-                sizes.callbacks.append(partial(self._check_received, ctx))
+        self._end_check_in(ctx, exchanges)
         return exchanges
-
-    def _check_received(self, ctx: Any, sizes: list[list[int]]) -> list[list[int]]:
-        self._verify_ids(ctx)
-        return check_received_sizes(self._env.rank, sizes)
-
-    @staticmethod
-    def _verify_ids(ctx: Any) -> None:
-        verdict = getattr(ctx, "id_verdict", None)  # a wrapper has a context of its own
-        if verdict is not None:
-            verdict.verify()
 
     def create_context(self) -> AscendEmbeddingBagCollectionContext:
         return AscendEmbeddingBagCollectionContext()
@@ -235,8 +219,7 @@ class AscendEmbeddingBagCollectionSharder(EmbeddingBagCollectionSharder):
         Warns:
             UserWarning: the plan's compute kernel would train nothing.
         """
-        if device is not None and device.type != "meta":
-            params = placed(params, device.type, get_local_size(env.world_size))
+        params = placed_on(device, params, env)
         return AscendShardedEmbeddingBagCollection(
             module,
             trainable_plan(params, self.shardable_parameters(module), self.fused_params),

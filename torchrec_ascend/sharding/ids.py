@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 from torchrec.modules.embedding_configs import BaseEmbeddingConfig
 from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
+
+from torchrec_ascend.sharding.checks import check_received_sizes
 
 SWITCH = "TORCHREC_ASCEND_CHECK_IDS"  # "0" turns the check off
 
@@ -124,3 +128,32 @@ class IdChecker:
 
 def _bags_by_key(features: KeyedJaggedTensor) -> list[int]:
     return list(features.stride_per_key())
+
+
+class ChecksExchange:
+    """Mixed into sharded modules: what a batch's input dist must pass before ids and memory move.
+
+    `_check_ids` is the module's :class:`IdChecker`, `_env` its sharding environment; contexts have
+    `id_verdict`.
+    """
+
+    def _start_check(self: Any, ctx: Any, features: KeyedJaggedTensor) -> None:
+        ctx.id_verdict = self._check_ids.start(features) if self._check_ids.is_on() else None
+
+    def _end_check_in(self: Any, ctx: Any, exchanges: Any) -> None:
+        """With the sizes that the first half of the exchange brings."""
+        for exchange in exchanges.awaitables:
+            # None where nothing is exchanged, or where a pipeline fuses the exchanges of modules.
+            sizes = getattr(exchange, "_splits_awaitable", None)
+            if sizes is not None:
+                sizes.callbacks.append(partial(self._check_received, ctx))
+
+    def _check_received(self: Any, ctx: Any, sizes: list[list[int]]) -> list[list[int]]:
+        self._verify_ids(ctx)
+        return check_received_sizes(self._env.rank, sizes)
+
+    @staticmethod
+    def _verify_ids(ctx: Any) -> None:
+        verdict = getattr(ctx, "id_verdict", None)  # a wrapper has a context of its own
+        if verdict is not None:
+            verdict.verify()

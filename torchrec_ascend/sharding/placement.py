@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+import torch
 from torch.distributed._shard.metadata import ShardMetadata
-from torchrec.distributed.types import EnumerableShardingSpec, ParameterSharding
+from torchrec.distributed.comm import get_local_size
+from torchrec.distributed.types import EnumerableShardingSpec, ParameterSharding, ShardingEnv
 
 
 def placed(
@@ -23,6 +25,15 @@ def placed(
         local_size: ranks, and so cards, of a host.
     """
     return {table: _placed(sharding, device_type, local_size) for table, sharding in plan.items()}
+
+
+def placed_on(
+    device: torch.device | None, plan: Mapping[str, ParameterSharding], env: ShardingEnv
+) -> dict[str, ParameterSharding]:
+    """:func:`placed` on a sharded module's device; as it is for none and for meta."""
+    if device is None or device.type == "meta":
+        return dict(plan)
+    return placed(plan, device.type, get_local_size(env.world_size))
 
 
 def _placed(sharding: ParameterSharding, device_type: str, local_size: int) -> ParameterSharding:

@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torchrec.distributed.comm import get_local_size
 from torchrec.distributed.embedding_sharding import EmbeddingSharding, EmbeddingShardingInfo
 from torchrec.distributed.embedding_tower_sharding import (
     EmbeddingTowerCollectionSharder,
@@ -40,7 +39,7 @@ from torchrec_ascend.sharding.embeddingbag import (
     AscendEmbeddingBagCollectionSharder,
     AscendShardedEmbeddingBagCollection,
 )
-from torchrec_ascend.sharding.placement import placed
+from torchrec_ascend.sharding.placement import placed_on
 from torchrec_ascend.sharding.weights import copy_weights
 from torchrec_ascend.splits import RankSplits
 
@@ -163,8 +162,7 @@ class AscendEmbeddingBagSharder(EmbeddingBagSharder):
         self, module: nn.EmbeddingBag, params: dict[str, ParameterSharding], env: ShardingEnv,
         device: torch.device | None = None, module_fqn: str | None = None,
     ) -> AscendShardedEmbeddingBag:  # fmt: skip
-        if device is not None and device.type != "meta":
-            params = placed(params, device.type, get_local_size(env.world_size))
+        params = placed_on(device, params, env)
         plan = trainable_plan(params, self.shardable_parameters(module), self.fused_params)
         return AscendShardedEmbeddingBag(module, plan, env, self.fused_params, device)
 
